@@ -1,0 +1,231 @@
+"""Facts about tools/check_layers.py: each is shown red on a small tree, and green on the near miss beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+sys.path.insert(0, str(TOOLS))
+
+import check_layers  # noqa: E402
+
+# The table of the design, typed again: what each module may include besides base and itself.
+DESIGN = {
+    "base": "",
+    "config": "",
+    "comm": "",
+    "data": "",
+    "amp": "",
+    "kernels": "",
+    "text": "",
+    "optim": "kernels",
+    "launch": "config",
+    "ddp": "comm",
+    "checkpoint": "comm",
+    "monitor": "comm",
+    "train": "config comm data amp kernels optim ddp checkpoint monitor",
+    "models": "kernels",
+    "recipes": "train models config data amp optim monitor checkpoint text",
+    "cli": "config launch",
+}
+LOST = "is neither in a module nor beside this file; a library's header goes in <>"
+FREE = "is free of torch and may not include"
+
+
+def write_tree(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def run_check(root: Path) -> tuple[int, list[str]]:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        code = check_layers.main([str(root)])
+    return code, out.getvalue().splitlines()
+
+
+class LayersTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def check(self, files: dict[str, str]) -> tuple[int, list[str]]:
+        root = Path(tempfile.mkdtemp(dir=self.root))
+        write_tree(root, files)
+        return run_check(root)
+
+    def red(self, files: dict[str, str], *findings: str) -> None:
+        code, lines = self.check(files)
+        self.assertEqual((1, sorted(findings)), (code, sorted(lines)))
+
+    def green(self, files: dict[str, str]) -> None:
+        code, lines = self.check(files)
+        self.assertEqual((0, 1), (code, len(lines)), lines)
+
+    def test_two_modules_meet_exactly_as_the_design_allows(self) -> None:
+        includes = "".join(f'#include "{target}/y.h"\n' for target in DESIGN)
+        findings = [
+            f"{folder_of(module)}/x.cpp:{line}: {module} may not include {target} ({target}/y.h)"
+            for module, allowed in DESIGN.items()
+            for line, target in enumerate(DESIGN, 1)
+            if target not in {"base", module, *allowed.split()}
+        ]
+        self.red({f"{folder_of(module)}/x.cpp": includes for module in DESIGN}, *findings)
+
+    def test_every_kind_of_c_plus_plus_file_is_checked(self) -> None:
+        for ending in ("cpp", "cc", "cu", "h", "hpp", "cuh"):
+            path = f"src/base/a.{ending}"
+            self.red({path: '#include "cli/x.h"\n'}, f"{path}:1: base may not include cli (cli/x.h)")
+
+    def test_angle_brackets_do_not_hide_a_module(self) -> None:
+        self.red({"src/base/a.h": "#include <train/x.h>\n"}, "src/base/a.h:1: base may not include train (train/x.h)")
+
+    def test_a_header_may_stand_beside_the_file(self) -> None:
+        self.red({"recipes/detect/main.cpp": '\n#include "config.h"\n'}, f"recipes/detect/main.cpp:2: config.h {LOST}")
+        self.green({"recipes/detect/main.cpp": '\n#include "config.h"\n', "recipes/detect/config.h": "\n"})
+
+    def test_a_header_may_be_made_by_cmake(self) -> None:
+        self.red({"src/cli/a.cpp": '#include "facts.h"\n', "cmake/fact.h.in": "\n"}, f"src/cli/a.cpp:1: facts.h {LOST}")
+        self.green({"src/cli/a.cpp": '#include "facts.h"\n', "cmake/facts.h.in": "\n"})
+
+    def test_a_path_through_the_parent_folder_counts_as_the_module_it_reaches(self) -> None:
+        self.red(
+            {"src/comm/a.cpp": '#include "../ddp/b.h"\n', "src/ddp/b.h": "\n"},
+            "src/comm/a.cpp:1: comm may not include ddp (../ddp/b.h)")
+        self.green({"src/comm/a.cpp": '#include "../comm/b.h"\n', "src/comm/b.h": "\n"})
+
+    def test_a_public_header_counts_as_its_module(self) -> None:
+        self.red(
+            {"src/comm/a.cpp": "#include <tandem/store.h>\n#include <tandem/config.h>\n"},
+            "src/comm/a.cpp:2: comm may not include config (tandem/config.h)")
+        self.red(
+            {"include/tandem/store.h": '#include "tandem/run_worker.h"\n#include "tandem/error.h"\n'},
+            "include/tandem/store.h:1: comm may not include train (tandem/run_worker.h)")
+
+    def test_the_headers_of_base_are_open_to_all_and_those_of_config_are_not(self) -> None:
+        for name in ("error", "world", "units"):
+            self.green({"src/amp/a.cpp": f"#include <tandem/{name}.h>\n", f"include/tandem/{name}.h": "\n"})
+        for name in ("config", "field", "value"):
+            finding = f"src/amp/a.cpp:1: amp may not include config (tandem/{name}.h)"
+            self.red({"src/amp/a.cpp": f"#include <tandem/{name}.h>\n"}, finding)
+
+    def test_a_public_header_includes_nothing_internal(self) -> None:
+        self.red(
+            {"include/tandem/store.h": '#include <torch/torch.h>\n#include "comm/work.h"\n'},
+            "include/tandem/store.h:2: public headers and examples may not include comm/work.h, which is internal")
+        self.green({"include/tandem/store.h": "#include <span>\n#include <torch/torch.h>\n#include <tandem/world.h>\n"})
+
+    def test_a_public_header_or_folder_that_no_table_knows_must_be_added(self) -> None:
+        self.red(
+            {"include/tandem/novel.h": "\n", "src/util/a.cpp": "\n", "src/train/b.cpp": "#include <tandem/novel.h>\n"},
+            "include/tandem/novel.h:1: add tandem/novel.h or its folder to the tables of tools/check_layers.py",
+            "src/util/a.cpp:1: add src/util/a.cpp or its folder to the tables of tools/check_layers.py")
+
+    def test_only_examples_include_the_umbrella(self) -> None:
+        umbrella = "#include <tandem/tandem.h>\n"
+        self.red(
+            {"src/train/a.cpp": umbrella, "models/gpt2/a.cpp": umbrella, "recipes/detect/a.cpp": umbrella},
+            "models/gpt2/a.cpp:1: models may not include tandem (tandem/tandem.h)",
+            "recipes/detect/a.cpp:1: recipes may not include tandem (tandem/tandem.h)",
+            "src/train/a.cpp:1: train may not include tandem (tandem/tandem.h)")
+        self.green({"examples/03_ddp/main.cpp": umbrella, "tests/readme/main.cpp": umbrella})
+        self.green({"include/tandem/tandem.h": "#include <tandem/store.h>\n#include <tandem/run_worker.h>\n"})
+
+    def test_an_example_sees_public_headers_only(self) -> None:
+        self.red(
+            {"examples/03_ddp/main.cpp": '#include <torch/torch.h>\n#include "ddp/reducer.h"\n'},
+            "examples/03_ddp/main.cpp:2: public headers and examples may not include ddp/reducer.h, which is internal")
+        self.green({"examples/a/main.cpp": '#include <torch/torch.h>\n#include "net.h"\n', "examples/a/net.h": "\n"})
+
+    def test_tests_and_benchmarks_include_anything(self) -> None:
+        text = '#include "cli/a.h"\n#include "multiproc/b.h"\n#include "train/c.h"\n#include <torch/torch.h>\n'
+        self.green({"tests/multiproc/a.cpp": text, "bench/b.cpp": text})
+
+    def test_a_unit_test_obeys_its_module_and_may_include_test_support(self) -> None:
+        text = '#include "multiproc/run_ranks.h"\n#include "ddp/reducer.h"\n'
+        self.red({"src/comm/a_test.cpp": text}, "src/comm/a_test.cpp:2: comm may not include ddp (ddp/reducer.h)")
+        self.red({"src/ddp/a.cpp": text}, f"src/ddp/a.cpp:1: multiproc/run_ranks.h {LOST}")
+        self.green({"src/ddp/a_test.cpp": text})
+
+    def test_some_modules_are_free_of_torch(self) -> None:
+        for header in ("torch/torch.h", "ATen/ATen.h", "c10/util/Half.h", "caffe2/core.h"):
+            for module in ("base", "config", "launch", "cli", "text"):
+                path = f"src/{module}/a.cpp"
+                self.red({path: f"\n#include <{header}>\n"}, f"{path}:2: {path} {FREE} {header}")
+            self.green({"src/comm/a.cpp": f"#include <{header}>\n"})
+        self.red(
+            {"include/tandem/world.h": "#include <c10/core/Device.h>\n"},
+            f"include/tandem/world.h:1: include/tandem/world.h {FREE} c10/core/Device.h")
+
+    def test_only_the_transport_itself_brings_torch_into_shared_memory(self) -> None:
+        text = "#include <tandem/world.h>\n#include <tandem/store.h>\n#include <torch/torch.h>\n"
+        self.red(
+            {"src/comm/shm/arena.cpp": text},
+            f"src/comm/shm/arena.cpp:2: src/comm/shm/arena.cpp {FREE} tandem/store.h",
+            f"src/comm/shm/arena.cpp:3: src/comm/shm/arena.cpp {FREE} torch/torch.h")
+        self.green({"src/comm/shm/shm.cpp": text, "src/comm/shm/shm_test.cpp": text})
+
+    def test_each_library_has_one_home(self) -> None:
+        homes = {
+            "CLI/CLI.hpp": "src/config/flags.cpp",
+            "nlohmann/json.hpp": "src/base/json.cpp",
+            "yaml-cpp/yaml.h": "src/config/yaml.cpp",
+        }
+        for header, home in homes.items():
+            self.green({home: f"#include <{header}>\n"})
+            self.red({"src/cli/a.cpp": f"#include <{header}>\n"}, f"src/cli/a.cpp:1: {header} belongs in {home}")
+
+    def test_some_libraries_have_none_not_even_in_tests(self) -> None:
+        for header in ("fmt/format.h", "spdlog/spdlog.h", "glog/logging.h", "gloo/gloo.h", "google/protobuf/message.h"):
+            self.red({"tests/a.cpp": f"#include <{header}>\n"}, f"tests/a.cpp:1: {header} belongs in no file")
+        self.green({"src/base/a.cpp": "#include <format>\n"})
+
+    def test_googletest_stays_in_tests(self) -> None:
+        for header in ("gtest/gtest.h", "gmock/gmock.h"):
+            self.green({path: f"#include <{header}>\n" for path in ("src/ddp/a_test.cpp", "tests/multiproc/ranks.h")})
+            self.red(
+                {"src/ddp/a.cpp": f"#include <{header}>\n"},
+                f"src/ddp/a.cpp:1: {header} belongs in *_test.cpp, *_test.cu, tests/*")
+
+    def test_a_clean_tree_is_counted(self) -> None:
+        files = {"src/base/a.h": "\n", "src/base/a.cpp": "\n", "README.md": "\n"}
+        self.assertEqual((0, ["layers: 2 files, 0 findings"]), self.check(files))
+
+    def test_a_tree_without_sources_is_an_error(self) -> None:
+        self.assertEqual((2, ["layers: no source file found, so nothing was checked"]), self.check({"README.md": "\n"}))
+
+    def test_build_and_dot_folders_are_left_alone(self) -> None:
+        bad = '#include "train/step.h"\n'
+        skipped = {f"{folder}/b.cpp": bad for folder in ("build", "build-asan", ".venv", ".cache")}
+        self.green({"src/base/a.cpp": "\n", **skipped})
+
+    def test_git_says_which_files_count(self) -> None:
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)
+        write_tree(self.root, {".gitignore": "/out/\n", "out/a.cpp": "\n", "src/base/new.cpp": '#include "cli/a.h"\n'})
+        self.assertEqual((1, ["src/base/new.cpp:1: base may not include cli (cli/a.h)"]), run_check(self.root))
+
+    def test_it_checks_the_tree_it_is_given_or_else_the_repository_that_holds_it(self) -> None:
+        write_tree(self.root, {"one/tools/x": "", "one/src/base/a.h": '#include "cli/b.h"\n', "two/src/base/a.h": "\n"})
+        script = shutil.copy(TOOLS / "check_layers.py", self.root / "one/tools")
+        for args, expected in (
+            ([], (1, "src/base/a.h:1: base may not include cli (cli/b.h)\n")),
+            ([str(self.root / "two")], (0, "layers: 1 files, 0 findings\n")),
+        ):
+            done = subprocess.run([sys.executable, script, *args], cwd="/", capture_output=True, text=True)
+            self.assertEqual(expected, (done.returncode, done.stdout))
+
+
+def folder_of(module: str) -> str:
+    return module if module in ("models", "recipes") else f"src/{module}"
+
+
+if __name__ == "__main__":
+    unittest.main()
