@@ -1,0 +1,81 @@
+# The front door. `make help` lists the targets; each does its own set-up, and no work twice.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PRESET ?= release
+PREFIX ?= $(HOME)/.local
+ONLY ?=
+JOBS ?= $(shell nproc)
+
+# Another compiler gets a folder of its own, so that switching back rebuilds nothing.
+ifeq ($(origin CXX),default)
+  unexport CXX
+  COMPILER :=
+  SUFFIX :=
+else
+  export CXX
+  COMPILER := -DCMAKE_CXX_COMPILER=$(CXX)
+  SUFFIX := $(notdir $(CXX))-
+endif
+BUILD := build$(if $(SUFFIX)$(filter-out release,$(PRESET)),/$(SUFFIX)$(PRESET))
+
+# Set by set-up: PYTHON and TORCH_DIR.
+SETUP := build/setup.env
+READ_SETUP = set -a; . ./$(SETUP); set +a
+
+.PHONY: help setup build demo test soak bench check format asan tsan defects install clean
+
+help:  ## list the targets
+	@echo "usage: make TARGET"; echo
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12 | sed 's/^/  /'
+	@echo; echo "variables: PRESET=release|dev  CXX=g++-11  TORCH_DIR=folder  PYTHON=python3  PREFIX=folder  ONLY=name  JOBS=n"
+
+setup:  ## install what is missing: Debian packages, and torch in .venv unless there is one
+	@tools/setup.sh
+
+build: setup  ## build everything (PRESET=dev: warnings are errors; CXX=g++-11: another compiler)
+	@$(READ_SETUP); \
+	if [ ! -e $(BUILD)/build.ninja ] || [ $(SETUP) -nt $(BUILD)/build.ninja ]; then \
+	  cmake --preset $(PRESET) -B $(BUILD) $(COMPILER) --log-level=NOTICE \
+	    $(if $(filter tsan,$(PRESET)),,-DTANDEM_TORCH="$$TORCH_DIR") > $(BUILD)/configure.log 2>&1 \
+	    || { cat $(BUILD)/configure.log; exit 1; }; \
+	  touch $(BUILD)/build.ninja; \
+	fi; \
+	cmake --build $(BUILD) --parallel $(JOBS)
+
+demo: build  ## two processes work together: examples/01_hello_ranks on 2 ranks
+	@$(BUILD)/bin/tandem run -n 2 $(BUILD)/bin/examples/01_hello_ranks
+
+test: build  ## run all tests (ONLY=regex: some); what could not run is counted apart
+	@$(READ_SETUP); "$$PYTHON" tools/run_tests.py $(BUILD) --jobs $(JOBS) $(if $(ONLY),--only '$(ONLY)')
+
+soak: build  ## run the long versions of the randomised tests
+	@$(READ_SETUP); TANDEM_SOAK=1 "$$PYTHON" tools/run_tests.py $(BUILD) --jobs $(JOBS) --label soak
+
+bench: build  ## measure against peers (ONLY=name: one); rows go to bench/results/
+	@$(READ_SETUP); "$$PYTHON" bench/run.py $(BUILD) $(ONLY)
+
+check:  ## layers, style, format and lint
+	@tools/setup.sh check
+	@$(MAKE) --no-print-directory build PRESET=dev
+	@$(READ_SETUP); "$$PYTHON" tools/check.py build/dev
+
+format:  ## lay out the C++ files by .clang-format
+	@tools/setup.sh check
+	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i
+
+asan:  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) --no-print-directory test PRESET=asan
+
+tsan:  ## the tests of the modules without torch under ThreadSanitizer
+	@$(MAKE) --no-print-directory test PRESET=tsan
+
+defects: build  ## apply each patch of tests/defects, see the test it names turn red, undo it
+	@$(READ_SETUP); "$$PYTHON" tests/defects/run.py $(BUILD)
+
+install: build  ## install the program and the library (PREFIX=folder)
+	@cmake --install $(BUILD) --prefix "$(PREFIX)" > /dev/null && echo "installed into $(PREFIX)"
+
+clean:  ## remove build/ (.venv stays)
+	@rm -rf build

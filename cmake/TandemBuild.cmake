@@ -1,0 +1,76 @@
+# How every target of this repository is built, tested and installed.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
+
+# With precompiled headers ccache needs to be told that macros defined there, and __TIME__, are no reason to miss.
+find_program(TANDEM_CCACHE ccache)
+if(TANDEM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${TANDEM_CCACHE}")
+endif()
+
+add_library(tandem_flags INTERFACE)
+target_compile_options(tandem_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<BOOL:${TANDEM_WERROR}>:-Werror>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${TANDEM_CCACHE}>>:-fpch-preprocess>)
+if(TANDEM_SANITIZE)
+  # vptr checks need type information that a plain libtorch does not share with us.
+  set(kinds "${TANDEM_SANITIZE}$<$<STREQUAL:${TANDEM_SANITIZE},address>:,undefined>")
+  target_compile_options(tandem_flags INTERFACE "-fsanitize=${kinds}" -fno-sanitize=vptr -fno-sanitize-recover=all
+                                                -fno-omit-frame-pointer)
+  target_link_options(tandem_flags INTERFACE "-fsanitize=${kinds}")
+endif()
+
+function(tandem_library name)
+  add_library(${name} STATIC ${ARGN})
+  target_include_directories(${name}
+    PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
+    PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:tandem_flags>)
+endfunction()
+
+# Programs that include torch share the library's precompiled header.
+function(tandem_torch_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE tandem_library tandem_flags)
+  target_precompile_headers(${name} REUSE_FROM tandem_library)
+endfunction()
+
+function(tandem_example name)
+  tandem_torch_program(${name} examples/${name}/main.cpp)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/examples")
+endfunction()
+
+# What `tandem version` prints, as a header that `target` may include.
+function(tandem_define_version target)
+  set(TANDEM_TORCH_FACT "none")
+  if(TANDEM_TORCH)
+    set(flavour CPU)
+    if(TANDEM_TORCH_CUDA)
+      set(flavour CUDA)
+    endif()
+    set(TANDEM_TORCH_FACT "${TANDEM_TORCH_VERSION} (${flavour})")
+  endif()
+  configure_file(cmake/build_facts.h.in generated/build_facts.h @ONLY)
+  target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/generated")
+endfunction()
+
+function(tandem_install)
+  include(CMakePackageConfigHelpers)
+  set(package "${CMAKE_INSTALL_LIBDIR}/cmake/tandem")
+  install(TARGETS tandem_core tandem_library EXPORT tandemTargets)
+  install(DIRECTORY include/tandem TYPE INCLUDE)
+  install(EXPORT tandemTargets NAMESPACE tandem:: DESTINATION ${package})
+  configure_package_config_file(cmake/tandemConfig.cmake.in tandemConfig.cmake INSTALL_DESTINATION ${package})
+  write_basic_package_version_file(tandemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tandemConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/tandemConfigVersion.cmake"
+                cmake/TandemTorch.cmake DESTINATION ${package})
+endfunction()

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <tandem/field.h>
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+// What a program says of itself in `--help` and in errors.
+struct ProgramText {
+  std::string name;                   // "tandem run"
+  std::string arguments;              // what follows the flags: "program [arguments]"; empty: nothing may
+  std::string about;                  // one sentence
+  std::vector<std::string> examples;  // whole command lines
+};
+
+// What is left of a command line once a configuration took its flags.
+struct LoadedConfig {
+  std::vector<Field> fields;      // refer to the configuration that was loaded, which must outlive them
+  std::vector<std::string> rest;  // the first word that is no flag, and all that follows it
+  std::string text;               // not empty: --help or --dump-config was given; print this and end
+};
+
+// Sets `fields` from the file named by --config, then from the flags in `args`: default < file < flag; then calls
+// `validate`. Every mistake is an Error that says what was given, what is allowed, and where.
+LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string> args, const ProgramText& program,
+                         const std::function<void()>& validate);
+
+template <HasFields Config>
+LoadedConfig load_config(Config& config, std::span<const std::string> args, const ProgramText& program) {
+  return load_fields(fields_of(config), args, program, [&] { validate_fields(config); });
+}
+
+// The file a configuration is stored in. Loaded again, it gives the same values, bit for bit.
+std::string config_yaml(std::span<const Field> fields);
+void load_yaml(std::span<Field> fields, const std::filesystem::path& path);
+
+// One line for each setting that is not at its default: name, value, where it comes from, and the default. Empty when
+// there is none.
+std::string config_table(std::span<const Field> fields);
+
+std::string config_help(std::span<const Field> fields, const ProgramText& program);
+
+}  // namespace tandem

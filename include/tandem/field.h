@@ -1,0 +1,108 @@
+#pragma once
+
+#include <tandem/value.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+// One setting of a configuration, seen without its type. Flags, files, help and the printed table know nothing else.
+struct Field {
+  std::string name;                  // dotted: "optimizer.lr"
+  std::vector<std::string> aliases;  // other names of its flag; "n" is -n
+  std::string help;                  // what it means
+  std::string allowed;               // what may be given: "a whole number"
+  ValueShape shape = ValueShape::Plain;
+  bool list = false;
+  bool optional = false;
+  std::function<Written()> get;
+  std::function<bool(const Written&)> set;  // false: not such a value, and nothing was changed
+  Written default_value;                    // what it was when the fields were listed
+  std::string source;                       // "run.yaml:3", "--lr"; empty: nobody set it
+
+  bool is_default() const { return get() == default_value; }
+};
+
+// A configuration is a plain struct with defaults, and one function that names its fields:
+//
+//   struct OptimizerOptions {
+//     double lr = 3e-4;
+//   };
+//   template <class Visitor>
+//   void visit_fields(OptimizerOptions& o, Visitor&& field) {
+//     field("lr", o.lr, "learning rate at the peak");
+//   }
+//
+// A field that is such a struct itself gives dotted names. "nproc,n" is the name `nproc` with the short flag -n.
+// A function `void validate(const OptimizerOptions&)` beside it, if there is one, is called after loading.
+template <class Config>
+concept HasFields = requires(Config& config) {
+  visit_fields(config, [](std::string_view, auto&, std::string_view) {});
+};
+
+namespace detail {
+
+struct FieldName {
+  std::string name;
+  std::vector<std::string> aliases;
+};
+FieldName field_name(std::string_view prefix, std::string_view names);
+
+template <class Value>
+Field make_field(FieldName name, Value& value, std::string_view help) {
+  using Format = ValueFormat<Value>;
+  Field field;
+  field.name = std::move(name.name);
+  field.aliases = std::move(name.aliases);
+  field.help = help;
+  field.allowed = Format::allowed();
+  field.shape = Format::kShape;
+  field.list = Format::kList;
+  field.optional = Format::kOptional;
+  field.get = [&value] { return Format::write(value); };
+  field.set = [&value](const Written& written) {
+    auto read = Format::read(written);
+    if (read) value = *std::move(read);
+    return read.has_value();
+  };
+  field.default_value = field.get();
+  return field;
+}
+
+template <HasFields Config>
+void collect_fields(Config& config, std::string_view prefix, std::vector<Field>& fields) {
+  visit_fields(config, [&](std::string_view names, auto& value, std::string_view help) {
+    FieldName name = field_name(prefix, names);
+    if constexpr (HasFields<std::remove_reference_t<decltype(value)>>) {
+      collect_fields(value, name.name, fields);
+    } else {
+      fields.push_back(make_field(std::move(name), value, help));
+    }
+  });
+}
+
+}  // namespace detail
+
+// The fields of `config`, in the order of visit_fields. They refer to `config`.
+template <HasFields Config>
+std::vector<Field> fields_of(Config& config) {
+  std::vector<Field> fields;
+  detail::collect_fields(config, "", fields);
+  return fields;
+}
+
+// Calls `validate` for every struct of the configuration that has one, the inner ones first.
+template <HasFields Config>
+void validate_fields(Config& config) {
+  visit_fields(config, [](std::string_view, auto& value, std::string_view) {
+    if constexpr (HasFields<std::remove_reference_t<decltype(value)>>) validate_fields(value);
+  });
+  if constexpr (requires { validate(std::as_const(config)); }) validate(std::as_const(config));
+}
+
+}  // namespace tandem

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <tandem/world.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace tandem {
+
+namespace detail {
+class StoreClient;
+}
+
+// Where the ranks of a run meet: a small table of texts and counters that rank 0 hosts (c10d's TCPStore). It is for
+// finding each other and for small results, not for tensors. Used by one thread at a time.
+class Store {
+ public:
+  // Waits until every rank has joined. An Error of kind Rendezvous names the ranks that did not come in time, or the
+  // address that could not be reached. A world of one has a table of its own.
+  static Store join(std::chrono::milliseconds timeout = std::chrono::minutes(2));
+
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+  ~Store();
+
+  const World& world() const;
+
+  void set(const std::string& key, const std::string& value);
+
+  // Waits until some rank has set it; an Error of kind Timeout when nobody does.
+  std::string get(const std::string& key);
+
+  // Adds to a counter that begins at 0; returns the new count. Does not wait.
+  std::int64_t add(const std::string& key, std::int64_t amount);
+
+ private:
+  explicit Store(std::unique_ptr<detail::StoreClient> client);
+
+  std::unique_ptr<detail::StoreClient> client_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,8 @@
+#pragma once
+
+#include <tandem/config.h>
+#include <tandem/error.h>
+#include <tandem/run_worker.h>
+#include <tandem/store.h>
+#include <tandem/units.h>
+#include <tandem/world.h>

@@ -1,0 +1,23 @@
+#pragma once
+
+namespace tandem {
+
+// The place of this process among all processes of the run. Outside a launcher it is a world of one.
+struct World {
+  int rank = 0;  // 0 .. size-1, over all nodes
+  int size = 1;
+  int local_rank = 0;  // 0 .. local_size-1, on this node
+  int local_size = 1;
+  int node = 0;
+  int num_nodes = 1;
+
+  bool is_main() const { return rank == 0; }
+
+  friend bool operator==(const World&, const World&) = default;
+};
+
+// Reads the place that a launcher gave us (`tandem run`, torchrun, or RANK and WORLD_SIZE set by hand). A place that
+// contradicts itself is an Error of kind Launch.
+World current_world();
+
+}  // namespace tandem

@@ -1,0 +1,49 @@
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "base/text.h"
+
+namespace tandem {
+
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+std::optional<std::string> read_all(int fd) {
+  std::string text;
+  std::array<char, 16384> chunk{};
+  while (true) {
+    const ssize_t count = ::read(fd, chunk.data(), chunk.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return std::nullopt;
+    if (count == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(count));
+  }
+}
+
+std::string read_file(const std::filesystem::path& path, ErrorKind kind) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  auto text = file ? read_all(file.get()) : std::nullopt;
+  if (!text) fail(kind, str("cannot read ", path, ": ", errno_text(errno)), "check the path and its permissions");
+  return *std::move(text);
+}
+
+std::string errno_text(int error) { return std::generic_category().message(error); }
+
+}  // namespace tandem

@@ -1,0 +1,85 @@
+#include "base/json.h"
+
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+
+#include <functional>
+#include <limits>
+
+namespace tandem {
+namespace {
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Data);
+    return error.message();
+  }
+  return "no error";
+}
+
+TEST(Json, IsWrittenOnOneLineInTheOrderOfItsMembers) {
+  const Json json = Json::Object{{"step", 120}, {"loss", 3.5},    {"name", "a\"b\n"},
+                                 {"ok", true},  {"none", Json()}, {"ranks", Json::Array{0, 1}}};
+  EXPECT_EQ(json_text(json), R"({"step":120,"loss":3.5,"name":"a\"b\n","ok":true,"none":null,"ranks":[0,1]})");
+}
+
+TEST(Json, IsReadWithItsTypesAndOrder) {
+  const Json json = parse_json(R"( {"b": [1, -2.5, "x", null, true], "a": {"n": 9223372036854775807}} )", "test");
+  EXPECT_EQ(json.as_object().front().first, "b");
+  const Json::Array& list = json.at("b").as_array();
+  EXPECT_EQ(list.at(0).as_integer(), 1);
+  EXPECT_EQ(list.at(0).as_double(), 1.0);
+  EXPECT_EQ(list.at(1).as_double(), -2.5);
+  EXPECT_EQ(list.at(2).as_string(), "x");
+  EXPECT_TRUE(list.at(3).is_null());
+  EXPECT_TRUE(list.at(4).as_bool());
+  EXPECT_EQ(json.at("a").at("n").as_integer(), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(json.find("c"), nullptr);
+}
+
+TEST(Json, ReadsBackTheBitsOfADouble) {
+  for (const double number : {0.1, 1.0 / 3.0, 1e-320, 1.7976931348623157e308, -0.0}) {
+    EXPECT_EQ(parse_json(json_text(number), "test").as_double(), number);
+  }
+}
+
+TEST(Json, WritesNullForNumbersItCannotHold) {
+  EXPECT_EQ(json_text(std::numeric_limits<double>::quiet_NaN()), "null");
+  EXPECT_EQ(json_text(std::numeric_limits<double>::infinity()), "null");
+}
+
+TEST(Json, ReplacesBytesThatAreNotUtf8) {
+  EXPECT_EQ(json_text("a\xFF"
+                      "b"),
+            "\"a\xEF\xBF\xBD"
+            "b\"");
+}
+
+TEST(Json, NamesTheFileAndPlaceOfASyntaxError) {
+  const std::string message = message_of([] { parse_json("{\n  \"a\": 1,,\n}", "events.jsonl"); });
+  EXPECT_NE(message.find("events.jsonl"), std::string::npos) << message;
+  EXPECT_NE(message.find("line 2"), std::string::npos) << message;
+}
+
+TEST(Json, RefusesEmptyTextAndTrailingText) {
+  EXPECT_NE(message_of([] { parse_json("", "f"); }), "no error");
+  EXPECT_NE(message_of([] { parse_json("1 2", "f"); }), "no error");
+}
+
+TEST(Json, RefusesNestingThatWouldExhaustTheStack) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_EQ(message_of([&] { parse_json(deep, "f"); }), "json: f is nested deeper than 200 levels");
+}
+
+TEST(Json, NamesBothTypesWhenTheyDiffer) {
+  EXPECT_EQ(message_of([] { Json("x").as_integer(); }), "json: expected integer, found string");
+  EXPECT_EQ(message_of([] { Json(1.5).as_integer(); }), "json: expected integer, found number");
+  EXPECT_EQ(message_of([] { Json(Json::Object{}).at("a"); }), "json: there is no member 'a'");
+}
+
+TEST(Json, IndentsByTwoSpaces) { EXPECT_EQ(json_text_indented(Json::Object{{"a", 1}}), "{\n  \"a\": 1\n}"); }
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,143 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+
+namespace tandem {
+namespace {
+
+template <class Number>
+void append_number(std::string& text, Number number) {
+  std::array<char, 40> digits{};
+  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  text.append(digits.data(), result.ptr);
+}
+
+template <class Number>
+std::optional<Number> to_number(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return number;
+}
+
+// Optimal string alignment: the number of letters added, left out, replaced or swapped with their neighbour.
+std::size_t typing_slips(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> slips(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) slips[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) slips[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = slips[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      slips[i][j] = std::min({slips[i - 1][j] + 1, slips[i][j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) slips[i][j] = std::min(slips[i][j], slips[i - 2][j - 2] + 1);
+    }
+  }
+  return slips[a.size()][b.size()];
+}
+
+// The length of the well-formed sequence at the start of `text`, or 0: overlong forms, surrogates and everything above
+// U+10FFFF are malformed.
+std::size_t utf8_sequence(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
+  const unsigned first = byte(0);
+  if (first < 0x80U) return 1;
+  if (first >= 0xC2U && first <= 0xDFU) return continues(1) ? 2 : 0;
+  if (first >= 0xE0U && first <= 0xEFU) {
+    const bool overlong = first == 0xE0U && byte(1) < 0xA0U;
+    const bool surrogate = first == 0xEDU && byte(1) > 0x9FU;
+    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first >= 0xF0U && first <= 0xF4U) {
+    const bool overlong = first == 0xF0U && byte(1) < 0x90U;
+    const bool too_large = first == 0xF4U && byte(1) > 0x8FU;
+    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+namespace detail {
+
+void append(std::string& text, std::string_view part) { text.append(part); }
+void append(std::string& text, char part) { text.push_back(part); }
+void append_integer(std::string& text, long long part) { append_number(text, part); }
+void append_unsigned(std::string& text, unsigned long long part) { append_number(text, part); }
+void append(std::string& text, float part) { append_number(text, part); }
+void append(std::string& text, double part) { append_number(text, part); }
+
+}  // namespace detail
+
+std::string fixed(double number, int decimals) {
+  std::string text(static_cast<std::size_t>(std::snprintf(nullptr, 0, "%.*f", decimals, number)), '\0');
+  std::snprintf(text.data(), text.size() + 1, "%.*f", decimals, number);
+  return text;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (&part != parts.data()) text.append(separator);
+    text.append(part);
+  }
+  return text;
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+std::optional<long long> to_integer(std::string_view text) { return to_number<long long>(text); }
+std::optional<unsigned long long> to_unsigned(std::string_view text) { return to_number<unsigned long long>(text); }
+std::optional<double> to_double(std::string_view text) { return to_number<double>(text); }
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
+  const std::string ending = str('.', word);
+  std::optional<std::string> best;
+  std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    if (candidate.ends_with(ending)) return candidate;
+    const std::size_t slips = typing_slips(word, candidate);
+    if (slips >= fewest) continue;
+    fewest = slips;
+    best = candidate;
+  }
+  return best;
+}
+
+}  // namespace tandem

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <concepts>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace tandem {
+
+namespace detail {
+
+void append(std::string& text, std::string_view part);
+void append(std::string& text, char part);
+void append_integer(std::string& text, long long part);
+void append_unsigned(std::string& text, unsigned long long part);
+void append(std::string& text, float part);
+void append(std::string& text, double part);
+
+// Templates, so that a `const char*` is neither a bool nor a path.
+template <std::same_as<bool> T>
+void append(std::string& text, T part) {
+  append(text, std::string_view(part ? "true" : "false"));
+}
+
+template <std::same_as<std::filesystem::path> T>
+void append(std::string& text, const T& part) {
+  append(text, std::string_view(part.native()));
+}
+
+template <std::integral T>
+requires(!std::same_as<T, bool> && !std::same_as<T, char>) void append(std::string& text, T part) {
+  if constexpr (std::is_signed_v<T>) {
+    append_integer(text, part);
+  } else {
+    append_unsigned(text, part);
+  }
+}
+
+}  // namespace detail
+
+// The parts, one after the other. Floating-point numbers are written in the shortest form that reads back as the same
+// bits; the locale plays no part.
+template <class... Parts>
+std::string str(const Parts&... parts) {
+  std::string text;
+  (detail::append(text, parts), ...);
+  return text;
+}
+
+// `number` with a fixed count of decimals; a tie goes to the even digit, as in printf: fixed(0.125, 2) is "0.12".
+std::string fixed(double number, int decimals);
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(std::span<const std::string> parts, std::string_view separator);
+std::string_view trim(std::string_view text);
+std::string replace_all(std::string text, std::string_view from, std::string_view to);
+
+// The whole of `text` as a number; nothing when anything is left over or the number does not fit.
+std::optional<long long> to_integer(std::string_view text);
+std::optional<unsigned long long> to_unsigned(std::string_view text);
+std::optional<double> to_double(std::string_view text);
+
+bool is_utf8(std::string_view text);
+
+// The candidate that `word` was probably meant to be: one that ends in ".word", else the one with the fewest typing
+// slips (a letter added, left out, replaced, or two swapped), if these are at most a third of the word.
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace tandem

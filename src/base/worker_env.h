@@ -1,0 +1,43 @@
+#pragma once
+
+#include <tandem/world.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+// What a launcher tells a worker: torchrun's variables, and ours that begin with TANDEM_. This file is the whole
+// contract; launch/ writes it, the library reads it, and nobody else looks at the environment.
+struct WorkerEnv {
+  World world;
+  std::string master_addr = "127.0.0.1";  // where rank 0 hosts the store
+  int master_port = 0;                    // 0: there is nobody to meet
+  bool launcher_hosts_store = false;      // torchrun's agent may host it instead
+  int restart_count = 0;
+  int max_restarts = 0;
+  std::string run_id = "none";
+};
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// Looks a variable up; nothing when it is not set. An empty one counts as not set.
+using Lookup = std::function<std::optional<std::string>(const std::string& name)>;
+
+WorkerEnv read_worker_env(const Lookup& lookup);
+WorkerEnv read_worker_env();  // of this process
+
+// The variables that make a child read `env` back.
+Variables worker_variables(const WorkerEnv& env);
+
+// A variable of this process that is no part of the contract: PATH, NO_COLOR, ...
+std::optional<std::string> environment_variable(const std::string& name);
+
+// The environment of this process as NAME=value texts, with `changes` put over it.
+std::vector<std::string> environment_with(const Variables& changes);
+
+}  // namespace tandem

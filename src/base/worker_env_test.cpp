@@ -1,0 +1,116 @@
+#include "base/worker_env.h"
+
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace tandem {
+namespace {
+
+Lookup in(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+std::string message_of(const Lookup& lookup) {
+  try {
+    read_worker_env(lookup);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Launch);
+    EXPECT_NE(error.hint(), "");
+    return error.message();
+  }
+  return "no error";
+}
+
+TEST(WorkerEnv, OutsideALauncherIsAWorldOfOne) {
+  const WorkerEnv env = read_worker_env(in({}));
+  EXPECT_EQ(env.world, (World{.rank = 0, .size = 1, .local_rank = 0, .local_size = 1, .node = 0, .num_nodes = 1}));
+  EXPECT_EQ(env.master_port, 0);
+}
+
+TEST(WorkerEnv, ReadsTorchrunsNames) {
+  const WorkerEnv env = read_worker_env(in({{"RANK", "5"},
+                                            {"WORLD_SIZE", "8"},
+                                            {"LOCAL_RANK", "1"},
+                                            {"LOCAL_WORLD_SIZE", "4"},
+                                            {"GROUP_RANK", "1"},
+                                            {"GROUP_WORLD_SIZE", "2"},
+                                            {"MASTER_ADDR", "10.0.0.1"},
+                                            {"MASTER_PORT", "29500"},
+                                            {"TORCHELASTIC_RESTART_COUNT", "2"},
+                                            {"TORCHELASTIC_MAX_RESTARTS", "3"},
+                                            {"TORCHELASTIC_RUN_ID", "job7"},
+                                            {"TORCHELASTIC_USE_AGENT_STORE", "True"}}));
+  EXPECT_EQ(env.world, (World{.rank = 5, .size = 8, .local_rank = 1, .local_size = 4, .node = 1, .num_nodes = 2}));
+  EXPECT_EQ(env.master_addr, "10.0.0.1");
+  EXPECT_EQ(env.master_port, 29500);
+  EXPECT_EQ(env.restart_count, 2);
+  EXPECT_EQ(env.max_restarts, 3);
+  EXPECT_EQ(env.run_id, "job7");
+  EXPECT_TRUE(env.launcher_hosts_store);
+}
+
+TEST(WorkerEnv, NeedsOnlyRankAndSizeOnOneNode) {
+  const World world = read_worker_env(in({{"RANK", "1"}, {"WORLD_SIZE", "2"}})).world;
+  EXPECT_EQ(world, (World{.rank = 1, .size = 2, .local_rank = 1, .local_size = 2, .node = 0, .num_nodes = 1}));
+}
+
+TEST(WorkerEnv, ComesBackFromTheVariablesItWrites) {
+  const WorkerEnv env{.world = {.rank = 3, .size = 4, .local_rank = 1, .local_size = 2, .node = 1, .num_nodes = 2},
+                      .master_addr = "host",
+                      .master_port = 1234,
+                      .restart_count = 1,
+                      .max_restarts = 2,
+                      .run_id = "abc"};
+  const Variables variables = worker_variables(env);
+  const WorkerEnv back = read_worker_env(in({variables.begin(), variables.end()}));
+  EXPECT_EQ(back.world, env.world);
+  EXPECT_EQ(back.master_addr, "host");
+  EXPECT_EQ(back.master_port, 1234);
+  EXPECT_EQ(back.restart_count, 1);
+  EXPECT_EQ(back.max_restarts, 2);
+  EXPECT_EQ(back.run_id, "abc");
+  EXPECT_FALSE(back.launcher_hosts_store);
+}
+
+TEST(WorkerEnv, RefusesPlacesThatContradictThemselves) {
+  EXPECT_EQ(message_of(in({{"RANK", "0"}})), "worker environment: RANK is set, WORLD_SIZE is not");
+  EXPECT_EQ(message_of(in({{"WORLD_SIZE", "2"}})), "worker environment: WORLD_SIZE is set, RANK is not");
+  EXPECT_EQ(message_of(in({{"RANK", "2"}, {"WORLD_SIZE", "2"}})),
+            "worker environment: RANK=2 does not fit WORLD_SIZE=2");
+  EXPECT_EQ(message_of(in({{"RANK", "x"}, {"WORLD_SIZE", "2"}})),
+            "worker environment: RANK='x' is not a whole number of 0 or more");
+  EXPECT_EQ(message_of(in({{"RANK", "-1"}, {"WORLD_SIZE", "2"}})),
+            "worker environment: RANK='-1' is not a whole number of 0 or more");
+  EXPECT_EQ(message_of(in({{"RANK", "0"}, {"WORLD_SIZE", "0"}})),
+            "worker environment: RANK=0 does not fit WORLD_SIZE=0");
+  EXPECT_EQ(message_of(in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}})),
+            "worker environment: LOCAL_RANK=2 does not fit LOCAL_WORLD_SIZE=2");
+  EXPECT_EQ(message_of(in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "65536"}})),
+            "worker environment: MASTER_PORT=65536 does not fit the number of ports=65536");
+}
+
+TEST(Environment, ReplacesChangedVariablesAndKeepsTheRest) {
+  ASSERT_EQ(::setenv("TANDEM_TEST_OLD", "old", 1), 0);
+  ASSERT_EQ(::setenv("TANDEM_TEST_KEPT", "kept=1", 1), 0);
+  const auto texts = environment_with({{"TANDEM_TEST_OLD", "new"}, {"TANDEM_TEST_ADDED", "x"}});
+  const auto count = [&](const std::string& text) { return std::ranges::count(texts, text); };
+  EXPECT_EQ(count("TANDEM_TEST_OLD=new"), 1);
+  EXPECT_EQ(count("TANDEM_TEST_OLD=old"), 0);
+  EXPECT_EQ(count("TANDEM_TEST_KEPT=kept=1"), 1);
+  EXPECT_EQ(count("TANDEM_TEST_ADDED=x"), 1);
+}
+
+TEST(Environment, TreatsAnEmptyVariableAsNotSet) {
+  ASSERT_EQ(::setenv("TANDEM_TEST_EMPTY", "", 1), 0);
+  EXPECT_EQ(environment_variable("TANDEM_TEST_EMPTY"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <tandem/config.h>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+// A subcommand that is part of `tandem` itself.
+struct Command {
+  std::string name;
+  std::string summary;                 // for the list in `tandem --help`
+  std::vector<Field> fields;           // its flags; for completion only, they refer to nothing
+  std::vector<std::string> arguments;  // the fixed words it takes
+  std::function<int(std::span<const std::string> args)> run;
+};
+
+// One per file of this folder.
+Command run_command();
+Command version_command();
+Command help_command();
+Command completion_command();
+
+std::vector<Command> all_commands();
+
+// The flags of a configuration, as a table that outlives it.
+template <HasFields Config>
+std::vector<Field> flag_table() {
+  Config config;
+  return fields_of(config);
+}
+
+// Writes to standard output, which must take all of it. Returns 0, the exit code of a command that did its work.
+int print(std::string_view text);
+
+}  // namespace tandem

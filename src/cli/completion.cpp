@@ -1,0 +1,124 @@
+#include <tandem/error.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "config/flags.h"
+
+namespace tandem {
+namespace {
+
+struct CompletionOptions {};
+
+template <class Visitor>
+void visit_fields(CompletionOptions&, Visitor&&) {}
+
+const ProgramText kProgram{.name = "tandem completion",
+                           .arguments = "bash|zsh|fish",
+                           .about = "Prints a script that completes commands, flags and names for a shell.",
+                           .examples = {"source <(tandem completion bash)", "source <(tandem completion zsh)",
+                                        "tandem completion fish | source"}};
+
+// The programs on PATH are looked up when the user presses Tab, so new ones are found.
+constexpr std::string_view kBash = R"sh(_tandem() {
+  local current=${COMP_WORDS[COMP_CWORD]} words=
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words="@NAMES@ $(compgen -c tandem- | sed 's/^tandem-//')"
+  else
+    case ${COMP_WORDS[1]} in
+@CASES@    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _tandem tandem
+)sh";
+
+constexpr std::string_view kZsh = R"sh(#compdef tandem
+_tandem() {
+  local -a choices
+  if (( CURRENT == 2 )); then
+    choices=(@NAMES@ ${${(k)commands[(I)tandem-*]}#tandem-})
+  else
+    case $words[2] in
+@CASES@    esac
+    _files
+  fi
+  compadd -a choices
+}
+compdef _tandem tandem
+)sh";
+
+std::vector<Field> all_fields(const Command& command) {
+  std::vector<Field> fields = command.fields;
+  for (Field& field : flag_table<LoadOptions>()) fields.push_back(std::move(field));
+  return fields;
+}
+
+std::string words_of(const Command& command) {
+  std::vector<std::string> words = command.arguments;
+  for (const Field& field : all_fields(command)) {
+    for (std::string& spelling : flag_spellings(field)) words.push_back(std::move(spelling));
+  }
+  return join(words, " ");
+}
+
+std::string names_of(std::span<const Command> commands) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(command.name);
+  return join(names, " ");
+}
+
+// The frame with one line of `case` for each command: `before`, its words, `after`.
+std::string script(std::string_view frame, std::string_view before, std::string_view after) {
+  const std::vector<Command> commands = all_commands();
+  std::string cases;
+  for (const Command& command : commands) {
+    cases += str("      ", command.name, ") ", before, words_of(command), after, " ;;\n");
+  }
+  return replace_all(replace_all(std::string(frame), "@NAMES@", names_of(commands)), "@CASES@", cases);
+}
+
+std::string fish_script() {
+  std::string text =
+      "complete -c tandem -n __fish_use_subcommand -f -a "
+      "'(complete -C tandem- | string replace -r \"^tandem-(\\\\S+).*\" \"\\$1\")'\n";
+  for (const Command& command : all_commands()) {
+    text += str("complete -c tandem -n __fish_use_subcommand -f -a ", command.name, " -d '",
+                replace_all(command.summary, "'", "\\'"), "'\n");
+    const std::string here = str("complete -c tandem -n '__fish_seen_subcommand_from ", command.name, "' ");
+    for (const std::string& word : command.arguments) text += str(here, "-f -a ", word, '\n');
+    for (const Field& field : all_fields(command)) {
+      const std::string value = field.shape == ValueShape::Switch ? "" : " -r";
+      const std::string about = str(" -d '", replace_all(field.help, "'", "\\'"), "'\n");
+      for (const std::string& spelling : flag_spellings(field)) {
+        const bool is_long = spelling.starts_with("--");
+        text += str(here, is_long ? "-l " : "-s ", spelling.substr(is_long ? 2 : 1), value, about);
+      }
+    }
+  }
+  return text;
+}
+
+int run(std::span<const std::string> args) {
+  CompletionOptions options;
+  const LoadedConfig loaded = load_config(options, args, kProgram);
+  if (!loaded.text.empty()) return print(loaded.text);
+  const std::string shell = loaded.rest.size() == 1 ? loaded.rest.front() : "";
+  if (shell == "bash") return print(script(kBash, "words='", "'"));
+  if (shell == "zsh") return print(script(kZsh, "choices=(", ")"));
+  if (shell == "fish") return print(fish_script());
+  fail(ErrorKind::Usage,
+       str("tandem completion: the shell '", join(loaded.rest, " "), "' is not one of bash, zsh, fish"),
+       str("try `", kProgram.examples.front(), '`'));
+}
+
+}  // namespace
+
+Command completion_command() {
+  return {.name = "completion",
+          .summary = "print a completion script for bash, zsh or fish",
+          .fields = flag_table<CompletionOptions>(),
+          .arguments = {"bash", "zsh", "fish"},
+          .run = run};
+}
+
+}  // namespace tandem

@@ -1,0 +1,87 @@
+#include "cli/dispatch.h"
+
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "base/worker_env.h"
+#include "cli/command.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "tandem-";
+
+bool is_program(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::vector<fs::path> program_folders() {
+  std::error_code ignored;
+  std::vector<fs::path> folders = {fs::read_symlink("/proc/self/exe", ignored).parent_path()};
+  for (const std::string& folder : split(environment_variable("PATH").value_or(""), ':')) {
+    if (!folder.empty()) folders.emplace_back(folder);
+  }
+  return folders;
+}
+
+[[noreturn]] void replace_process(const fs::path& program, std::span<const std::string> args) {
+  std::vector<char*> words = {const_cast<char*>(program.c_str())};
+  for (const std::string& word : args) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execv(program.c_str(), words.data());
+  fail(ErrorKind::Launch, str("cannot start ", program, ": ", errno_text(errno)), "check that it is a program");
+}
+
+[[noreturn]] void fail_unknown(const std::string& name, std::span<const Command> commands) {
+  std::vector<std::string> known = list_programs();
+  for (const Command& command : commands) known.push_back(command.name);
+  const auto meant = nearest(name, known);
+  fail(ErrorKind::Usage, str("tandem: there is no command '", name, "'"),
+       meant ? str("did you mean `tandem ", *meant, "`?") : "`tandem --help` lists the commands");
+}
+
+}  // namespace
+
+int dispatch(std::span<const std::string> args) {
+  std::string name = args.empty() ? "help" : args.front();
+  if (name == "--help" || name == "-h") name = "help";
+  if (name == "--version") name = "version";
+  const auto rest = args.subspan(std::min<std::size_t>(1, args.size()));
+
+  const std::vector<Command> commands = all_commands();
+  const auto command = std::ranges::find(commands, name, &Command::name);
+  if (command != commands.end()) return command->run(rest);
+  if (const auto program = find_program(name)) replace_process(*program, rest);
+  fail_unknown(name, commands);
+}
+
+std::optional<fs::path> find_program(std::string_view name) {
+  if (name.empty() || name.find('/') != name.npos) return std::nullopt;
+  for (const fs::path& folder : program_folders()) {
+    if (const fs::path path = folder / str(kPrefix, name); is_program(path)) return path;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> list_programs() {
+  std::set<std::string> names;
+  for (const fs::path& folder : program_folders()) {
+    std::error_code unreadable;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, unreadable)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(kPrefix) && is_program(entry.path())) names.insert(name.substr(kPrefix.size()));
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace tandem

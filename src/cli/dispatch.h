@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+// Does what the command line says: a command of our own, or the program tandem-NAME, which then takes our place.
+// Returns the exit code.
+int dispatch(std::span<const std::string> args);
+
+// The program tandem-NAME, beside this one or on PATH.
+std::optional<std::filesystem::path> find_program(std::string_view name);
+
+// The NAMEs of all such programs, sorted.
+std::vector<std::string> list_programs();
+
+}  // namespace tandem

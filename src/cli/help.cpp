@@ -1,0 +1,48 @@
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/dispatch.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::string_view kTop = R"(Tandem: data-parallel training you can trust.
+
+examples:
+  tandem run -n 2 ./train --lr 3e-4    two ranks of a program, on this machine
+  tandem run -n 4 python3 train.py     the same for a script; torchrun's environment
+  tandem help run                      what `tandem run` takes
+
+commands:
+)";
+
+std::string row(std::string name, std::string_view summary) {
+  name.resize(std::max<std::size_t>(name.size(), 13), ' ');
+  return str("  ", name, summary, '\n');
+}
+
+std::string top_help() {
+  std::string text(kTop);
+  for (const Command& command : all_commands()) text += row(command.name, command.summary);
+  const std::vector<std::string> programs = list_programs();
+  if (!programs.empty()) text += "\nprograms (tandem-NAME, beside tandem or on PATH):\n";
+  for (const std::string& program : programs) text += row(program, str("`tandem ", program, " --help`"));
+  return text + "\nErrors end with one sentence, a hint, and an exit code of their kind (docs/errors.md).\n";
+}
+
+int run(std::span<const std::string> args) {
+  if (args.empty() || args.front().starts_with('-')) return print(top_help());
+  const std::vector<std::string> ask = {args.front(), "--help"};
+  return dispatch(ask);
+}
+
+}  // namespace
+
+Command help_command() {
+  return {.name = "help",
+          .summary = "`tandem help NAME` tells what a command or program takes",
+          .fields = {},
+          .arguments = {},
+          .run = run};
+}
+
+}  // namespace tandem

@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+#include <tandem/store.h>
+
+#include <string>
+
+#include "multiproc/run_ranks.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Store, AloneKeepsWhatItIsGiven) {
+  Store store = Store::join();
+  EXPECT_EQ(store.world().size, 1);
+  store.set("key", std::string("a\0b", 3));
+  EXPECT_EQ(store.get("key"), std::string("a\0b", 3));
+  EXPECT_EQ(store.add("count", 2), 2);
+  EXPECT_EQ(store.add("count", -5), -3);
+}
+
+TEST(Store, CarriesTextsFromEveryRankToEveryRank) {
+  run_ranks(3, [](const World& world) {
+    Store store = Store::join();
+    store.set("from/" + std::to_string(world.rank), "value " + std::to_string(world.rank + 1));
+    EXPECT_EQ(store.get("from/0"), "value 1");
+    EXPECT_EQ(store.get("from/1"), "value 2");
+    EXPECT_EQ(store.get("from/2"), "value 3");
+    // Rank 0 hosts the table, so it leaves last.
+    if (world.rank > 0) store.set("done/" + std::to_string(world.rank), "");
+    if (world.rank > 0) return;
+    EXPECT_EQ(store.get("done/1") + store.get("done/2"), "");
+  });
+}
+
+TEST(Store, AddsUpOverRanks) {
+  run_ranks(4, [](const World& world) {
+    Store store = Store::join();
+    store.add("sum", world.rank + 1);
+    store.set("added/" + std::to_string(world.rank), "");
+    if (!world.is_main()) return;
+    for (const char* key : {"added/1", "added/2", "added/3"}) store.get(key);
+    EXPECT_EQ(store.add("sum", 0), 10);
+  });
+}
+
+TEST(Store, NamesTheRanksThatDidNotCome) {
+  const auto ends = run_ranks_to_end(
+      3,
+      [](const World& world) {
+        if (world.rank != 1) Store::join(2s);
+      },
+      60s);
+  ASSERT_EQ(ends.size(), 3U);
+  EXPECT_EQ(ends[0].status.code, 5) << ends[0].output;
+  EXPECT_NE(ends[0].output.find("rendezvous: of 3 ranks, 1 did not come within 2s: 1"), std::string::npos)
+      << ends[0].output;
+}
+
+TEST(Store, NamesTheAddressThatWasNotReached) {
+  const auto ends = run_ranks_to_end(
+      2,
+      [](const World& world) {
+        if (world.rank == 1) Store::join(1s);
+      },
+      60s);
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[1].status.code, 5) << ends[1].output;
+  EXPECT_NE(ends[1].output.find("rendezvous: the store at 127.0.0.1:"), std::string::npos) << ends[1].output;
+  EXPECT_NE(ends[1].output.find("was not reached within 1s"), std::string::npos) << ends[1].output;
+}
+
+TEST(Store, GivesUpOnAKeyThatNobodySets) {
+  const auto ends = run_ranks_to_end(
+      1, [](const World&) { Store::join(1s).get("never"); }, 60s);
+  EXPECT_EQ(ends.at(0).status.code, 7) << ends.at(0).output;
+  EXPECT_NE(ends.at(0).output.find("store: nobody set 'never' within 1s\nhint: "), std::string::npos)
+      << ends.at(0).output;
+}
+
+TEST(Store, ReportsALostHost) {
+  const auto ends = run_ranks_to_end(
+      2,
+      [](const World& world) {
+        Store store = Store::join(30s);
+        if (world.rank == 1) store.set("ready", "");
+        if (world.rank == 1) store.get("never");
+        store.get("ready");
+      },
+      60s);
+  EXPECT_TRUE(ends.at(0).status.ok()) << ends.at(0).output;
+  EXPECT_EQ(ends.at(1).status.code, 6) << ends.at(1).output;
+  EXPECT_NE(ends.at(1).output.find("store: lost while waiting for 'never'"), std::string::npos) << ends.at(1).output;
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,359 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <tandem/config.h>
+#include <unistd.h>
+
+#include <limits>
+
+#include "base/fd.h"
+#include "config/sample_config_test.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A file that is gone with the test. Tests run beside each other, so its name holds the test's.
+class TempFile {
+ public:
+  explicit TempFile(std::string_view text)
+      : path_(testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml") {
+    const Fd file(::open(path_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
+    EXPECT_TRUE(write_all(file.get(), text));
+  }
+  ~TempFile() { ::unlink(path_.c_str()); }
+  TempFile(const TempFile&) = delete;
+  TempFile& operator=(const TempFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+using Args = std::vector<std::string>;
+
+SampleConfig load(const Args& args) {
+  SampleConfig config;
+  load_config(config, args, kSampleProgram);
+  return config;
+}
+
+struct Failure {
+  ErrorKind kind = ErrorKind::Internal;
+  std::string message = "no error";
+  std::string hint;
+};
+
+Failure failure_of(const Args& args) {
+  try {
+    load(args);
+  } catch (const Error& error) {
+    return {error.kind(), error.message(), error.hint()};
+  }
+  return {};
+}
+
+Failure failure_in_file(std::string_view text) {
+  const TempFile file(text);
+  Failure failure = failure_of({"--config", file.path()});
+  EXPECT_EQ(failure.message.find(file.path()), 0U) << failure.message;
+  failure.message.erase(0, std::min(failure.message.size(), file.path().size()));
+  return failure;
+}
+
+TEST(Config, SetsEveryTypeByFlag) {
+  const SampleConfig config = load({"--batch-size",
+                                    "16",
+                                    "--level=255",
+                                    "--dropout",
+                                    "0.25",
+                                    "--no-shuffle",
+                                    "--name",
+                                    "a b",
+                                    "--data",
+                                    "/x/y",
+                                    "--stop-at",
+                                    "1h",
+                                    "--memory",
+                                    "512MiB",
+                                    "--precision",
+                                    "bf16",
+                                    "--tags",
+                                    "one,two",
+                                    "--max-steps",
+                                    "7",
+                                    "--note",
+                                    "hi",
+                                    "--optimizer.lr",
+                                    "1e-3",
+                                    "--optimizer.betas",
+                                    "0.5,0.25",
+                                    "--optimizer.nesterov"});
+  const SampleConfig expected{.batch_size = 16,
+                              .level = 255,
+                              .dropout = 0.25F,
+                              .shuffle = false,
+                              .name = "a b",
+                              .data = "/x/y",
+                              .stop_at = 3600s,
+                              .memory = {536'870'912},
+                              .precision = SamplePrecision::Bf16,
+                              .tags = {"one", "two"},
+                              .max_steps = 7,
+                              .note = "hi",
+                              .optimizer = {.lr = 1e-3, .betas = {0.5, 0.25}, .nesterov = true}};
+  EXPECT_EQ(config, expected);
+}
+
+TEST(Config, SetsEveryTypeByFile) {
+  const TempFile file(R"(# a comment
+batch-size: 16
+level: 255
+dropout: 0.25
+shuffle: off
+name: "a b"
+data: /x/y
+stop-at: 1h
+memory: 512MiB
+precision: bf16
+tags: [one, "two, three"]
+max-steps: 7
+note: none
+optimizer:
+  lr: 1e-3
+  betas:
+    - 0.5
+    - 0.25
+  nesterov: yes
+)");
+  const SampleConfig expected{.batch_size = 16,
+                              .level = 255,
+                              .dropout = 0.25F,
+                              .shuffle = false,
+                              .name = "a b",
+                              .data = "/x/y",
+                              .stop_at = 3600s,
+                              .memory = {536'870'912},
+                              .precision = SamplePrecision::Bf16,
+                              .tags = {"one", "two, three"},
+                              .max_steps = 7,
+                              .note = std::nullopt,
+                              .optimizer = {.lr = 1e-3, .betas = {0.5, 0.25}, .nesterov = true}};
+  EXPECT_EQ(load({"--config", file.path()}), expected);
+}
+
+TEST(Config, PutsFlagsOverTheFileAndTheFileOverDefaultsWhereverTheyStand) {
+  const TempFile file("batch-size: 16\nname: file\n");
+  const SampleConfig config = load({"--name", "flag", "--config", file.path()});
+  EXPECT_EQ(config.name, "flag");
+  EXPECT_EQ(config.batch_size, 16);
+  EXPECT_EQ(config.level, 3);
+}
+
+TEST(Config, TakesUnderscoresAndShortNamesAndTheLastOfTwoFlags) {
+  EXPECT_EQ(load({"--batch_size", "5"}).batch_size, 5);
+  EXPECT_EQ(load({"-b", "6"}).batch_size, 6);
+  EXPECT_EQ(load({"-b6"}).batch_size, 6);
+  EXPECT_EQ(load({"-b", "6", "--batch-size=7"}).batch_size, 7);
+  EXPECT_EQ(load({"-b", "-3"}).batch_size, -3);
+  const TempFile file("batch_size: 9\n");
+  EXPECT_EQ(load({"--config", file.path()}).batch_size, 9);
+}
+
+TEST(Config, TakesSwitchesInEverySpelling) {
+  EXPECT_FALSE(load({"--no-shuffle"}).shuffle);
+  EXPECT_FALSE(load({"--shuffle=false"}).shuffle);
+  EXPECT_TRUE(load({"--no-shuffle", "--shuffle"}).shuffle);
+  EXPECT_TRUE(load({"--optimizer.nesterov=on"}).optimizer.nesterov);
+  EXPECT_FALSE(load({"--no-optimizer.nesterov"}).optimizer.nesterov);
+}
+
+TEST(Config, TakesListsWithCommasInsideAndEmptyLists) {
+  EXPECT_EQ(load({"--tags", "[a, \"b,c\"]"}).tags, (std::vector<std::string>{"a", "b,c"}));
+  EXPECT_EQ(load({"--tags", ""}).tags, std::vector<std::string>());
+  EXPECT_EQ(load({"--optimizer.betas", "[]"}).optimizer.betas, std::vector<double>());
+}
+
+TEST(Config, EmptiesAnOptionalValueByNone) {
+  const TempFile file("max-steps: 5\nnote: \"none\"\n");
+  EXPECT_EQ(load({"--config", file.path(), "--max-steps", "none"}).max_steps, std::nullopt);
+  EXPECT_EQ(load({"--config", file.path()}).note, "none");
+}
+
+TEST(Config, GivesBackTheProgramAndItsArgumentsUntouched) {
+  const ProgramText launcher{.name = "run", .arguments = "program", .about = "", .examples = {}};
+  SampleConfig config;
+  const Args args = {"-b", "2", "./train", "--batch-size", "9", "--", "-x"};
+  EXPECT_EQ(load_config(config, args, launcher).rest, (Args{"./train", "--batch-size", "9", "--", "-x"}));
+  EXPECT_EQ(config.batch_size, 2);
+  const Args dashed = {"-b", "3", "--", "-odd-name", "y"};
+  EXPECT_EQ(load_config(config, dashed, launcher).rest, (Args{"-odd-name", "y"}));
+}
+
+TEST(Config, NamesTheNearestFlag) {
+  const Failure failure = failure_of({"--bach-size", "3"});
+  EXPECT_EQ(failure.kind, ErrorKind::Usage);
+  EXPECT_EQ(failure.message, "sample: there is no flag --bach-size");
+  EXPECT_EQ(failure.hint, "did you mean --batch-size?");
+  EXPECT_EQ(failure_of({"--lr=3"}).hint, "did you mean --optimizer.lr?");
+  EXPECT_EQ(failure_of({"--nothing-like-it"}).hint, "`sample --help` lists the flags");
+}
+
+TEST(Config, SaysWhatAFlagWasGivenAndWhatIsAllowed) {
+  const Failure failure = failure_of({"--optimizer.lr", "fast"});
+  EXPECT_EQ(failure.kind, ErrorKind::Usage);
+  EXPECT_EQ(failure.message, "sample: --optimizer.lr: 'fast' was given, allowed is a number");
+  EXPECT_EQ(failure.hint, "optimizer.lr is: learning rate at the peak (default 3e-04)");
+  EXPECT_EQ(failure_of({"--precision", "fp8"}).message,
+            "sample: --precision: 'fp8' was given, allowed is one of fp32, bf16, fp16");
+  EXPECT_EQ(failure_of({"--level", "256"}).message,
+            "sample: --level: '256' was given, allowed is a whole number from 0 to 255");
+  EXPECT_EQ(failure_of({"--stop-at", "soon"}).message,
+            "sample: --stop-at: 'soon' was given, allowed is a time such as 90s or 11h30m, in steps of 1s");
+  EXPECT_EQ(failure_of({"--memory", "18G"}).message,
+            "sample: --memory: '18G' was given, allowed is a size such as 18GB or 512MiB");
+  EXPECT_EQ(failure_of({"--shuffle=maybe"}).message, "sample: --shuffle: 'maybe' was given, allowed is true or false");
+  EXPECT_EQ(failure_of({"--optimizer.betas", "0.9,x"}).message,
+            "sample: --optimizer.betas: '[0.9, x]' was given, allowed is a list, each a number");
+  EXPECT_EQ(failure_of({"--max-steps", "x"}).message,
+            "sample: --max-steps: 'x' was given, allowed is a whole number, or none");
+  EXPECT_EQ(failure_of({"--name", "\xFF"}).message, "sample: --name: '\xFF' was given, allowed is a text in UTF-8");
+}
+
+TEST(Config, SaysThatAFlagNeedsAValue) {
+  EXPECT_EQ(failure_of({"--name"}).message, "sample: --name needs a value");
+  EXPECT_EQ(failure_of({"-b"}).message, "sample: --batch-size needs a value");
+}
+
+TEST(Config, RefusesWordsThatAreNoFlags) {
+  EXPECT_EQ(failure_of({"-b", "2", "train"}).message, "sample: 'train' is not a flag, and nothing else is taken");
+}
+
+TEST(Config, NamesTheNearestKeyAndItsLine) {
+  const Failure failure = failure_in_file("name: x\noptimizer:\n  l: 3\n  betaz: [1]\n");
+  EXPECT_EQ(failure.kind, ErrorKind::Config);
+  EXPECT_EQ(failure.message, ":3: there is no setting 'optimizer.l'");
+  EXPECT_EQ(failure.hint, "did you mean optimizer.lr?");
+  EXPECT_EQ(failure_in_file("bach-size: 3\n").hint, "did you mean batch-size?");
+  EXPECT_EQ(failure_in_file("lr: 3\n").hint, "did you mean optimizer.lr?");
+  EXPECT_EQ(failure_in_file("nothing-like-it: 3\n").hint, "`--help` lists the settings");
+}
+
+TEST(Config, SaysWhatAFileGaveWhatIsAllowedAndWhere) {
+  const Failure failure = failure_in_file("\noptimizer:\n  lr: fast\n");
+  EXPECT_EQ(failure.kind, ErrorKind::Config);
+  EXPECT_EQ(failure.message, ":3: optimizer.lr: 'fast' was given, allowed is a number");
+  EXPECT_EQ(failure_in_file("batch-size:\n").message, ":1: batch-size: nothing was given, allowed is a whole number");
+  EXPECT_EQ(failure_in_file("tags: a\n").message, ":1: tags: 'a' was given, allowed is a list, each a text in UTF-8");
+  EXPECT_EQ(failure_in_file("batch-size: [1]\n").message, ":1: batch-size: '[1]' was given, allowed is a whole number");
+}
+
+TEST(Config, RefusesAFileOfTheWrongShape) {
+  EXPECT_EQ(failure_in_file("optimizer: 3\n").message, ":1: optimizer is a section, and was given a value");
+  EXPECT_EQ(failure_in_file("name: {a: 1}\n").message, ":1: name is one setting, and was given a section");
+  EXPECT_EQ(failure_in_file("tags: [[a]]\n").message, ":1: tags was given a list inside a list");
+  EXPECT_EQ(failure_in_file("name: a\nbatch-size: 1\nname: b\n").message.substr(0, 31),
+            ":3: name is given twice, first ");
+  EXPECT_EQ(failure_in_file("- a\n- b\n").message, ":1: the file is not a list of settings");
+  EXPECT_EQ(failure_in_file("? [a, b]\n: c\n").message, ":1: a key is not a text");
+  EXPECT_EQ(failure_in_file("name: a\n---\nname: b\n").message, ": the file holds 2 YAML documents");
+}
+
+TEST(Config, RefusesAFileThatIsNotYaml) {
+  EXPECT_EQ(failure_in_file("name: [a\n").message, ":2: not YAML: end of sequence flow not found");
+  EXPECT_EQ(failure_in_file("name: a: b\n").message, ":1: not YAML: illegal map value");
+  EXPECT_EQ(failure_in_file("name: \"a\nbatch-size: 3\n").message, ":3: not YAML: illegal EOF in scalar");
+}
+
+TEST(Config, NamesAFileThatCannotBeRead) {
+  const Failure failure = failure_of({"--config", "/no/such.yaml"});
+  EXPECT_EQ(failure.kind, ErrorKind::Config);
+  EXPECT_EQ(failure.message, "cannot read /no/such.yaml: No such file or directory");
+}
+
+TEST(Config, TakesAnEmptyFile) {
+  const TempFile file("# nothing but a comment\n");
+  EXPECT_EQ(load({"--config", file.path()}), SampleConfig());
+}
+
+TEST(Config, ValidatesNestedStructsAfterAllIsSet) {
+  EXPECT_EQ(failure_of({"--optimizer.lr", "-1"}).message, "optimizer.lr is negative");
+  const TempFile file("optimizer: {lr: -1}\n");
+  EXPECT_EQ(load({"--config", file.path(), "--optimizer.lr", "1"}).optimizer.lr, 1.0);
+}
+
+TEST(Config, DumpsEverySettingWithTheSourceOfWhatIsNotDefault) {
+  const TempFile file("optimizer:\n  lr: 1e-3\n");
+  SampleConfig config;
+  const Args args = {"--config", file.path(), "-b", "16", "--tags", "a,\"b", "--level", "3", "--dump-config"};
+  EXPECT_EQ(load_config(config, args, kSampleProgram).text, R"(batch-size: 16  # --batch-size
+level: 3
+dropout: 0.1
+shuffle: true
+name: "run"
+data: "data/train.csv"
+stop-at: 11h30m
+memory: 18GB
+precision: fp32
+tags: ["a", "\"b"]  # --tags
+max-steps: null
+note: null
+optimizer:
+  lr: 0.001  # )" + file.path() + R"(:2
+  betas: [0.9, 0.999]
+  nesterov: false
+)");
+}
+
+TEST(Config, ListsWhatIsNotAtItsDefaultInATable) {
+  SampleConfig config;
+  const Args args = {"-b", "16", "--optimizer.lr", "0.5", "--level", "3"};
+  const LoadedConfig loaded = load_config(config, args, kSampleProgram);
+  EXPECT_EQ(config_table(loaded.fields),
+            "batch-size    16   --batch-size  (default 8)\n"
+            "optimizer.lr  0.5  --optimizer.lr  (default 3e-04)\n");
+  SampleConfig untouched;
+  EXPECT_EQ(config_table(fields_of(untouched)), "");
+}
+
+TEST(Config, StoredAndLoadedAgainIsTheSameToTheBit) {
+  SampleConfig config{.batch_size = std::numeric_limits<std::int64_t>::min(),
+                      .dropout = 1.0F / 3.0F,
+                      .name = "quote \" back \\ tab \t line \n colon: # \xE4\xB8\xAD \x01 \x7F \xC2\x85 none",
+                      .data = "~",
+                      .stop_at = 1s,
+                      .memory = {std::numeric_limits<std::uint64_t>::max()},
+                      .precision = SamplePrecision::Fp16,
+                      .tags = {"", "null", "[x]", "- y", " lead"},
+                      .max_steps = 0,
+                      .note = "none",
+                      .optimizer = {.lr = 5e-324, .betas = {-0.0, 1e308}, .nesterov = true}};
+  const TempFile file(config_yaml(fields_of(config)));
+  EXPECT_EQ(load({"--config", file.path()}), config);
+}
+
+TEST(Config, PrintsHelpWithExamplesFirstAndEveryFlagWithItsDefault) {
+  const ProgramText program{.name = "sample", .arguments = "", .about = "Learns.", .examples = {"sample -b 2"}};
+  SampleConfig config;
+  const Args args = {"--help"};
+  const std::string text = load_config(config, args, program).text;
+  EXPECT_EQ(text.find("usage: sample [flags]\n\nLearns.\n\nexamples:\n  sample -b 2\n\nflags:\n"), 0U) << text;
+  EXPECT_NE(text.find("  -b, --batch-size              samples in a micro-batch (a whole number; default 8)\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("(on; --no-shuffle turns it off)"), std::string::npos) << text;
+  EXPECT_NE(text.find("\noptimizer:\n      --optimizer.lr "), std::string::npos) << text;
+  EXPECT_NE(text.find("--config"), std::string::npos) << text;
+  for (const std::size_t line_end : {text.find('\n')}) EXPECT_LE(line_end, 96U);
+}
+
+TEST(Config, PrintsHelpEvenWhereDefaultsAreNotValid) {
+  SampleConfig config;
+  config.optimizer.lr = -1;
+  const Args args = {"--help"};
+  EXPECT_NE(load_config(config, args, kSampleProgram).text, "");
+}
+
+}  // namespace
+}  // namespace tandem

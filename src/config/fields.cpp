@@ -1,0 +1,50 @@
+#include "config/fields.h"
+
+#include "base/text.h"
+
+namespace tandem {
+namespace detail {
+
+FieldName field_name(std::string_view prefix, std::string_view names) {
+  std::vector<std::string> parts = split(names, ',');
+  FieldName name;
+  name.name = prefix.empty() ? parts.front() : str(prefix, '.', parts.front());
+  name.aliases.assign(parts.begin() + 1, parts.end());
+  return name;
+}
+
+}  // namespace detail
+
+std::string written_text(const Written& written) {
+  if (const auto* text = std::get_if<std::string>(&written)) return *text;
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&written)) return str('[', join(*texts, ", "), ']');
+  return "none";
+}
+
+std::string canonical_name(std::string_view name) { return replace_all(std::string(name), "_", "-"); }
+
+Field* find_field(std::span<Field> fields, std::string_view name) {
+  for (Field& field : fields) {
+    if (field.name == name) return &field;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> field_names(std::span<const Field> fields) {
+  std::vector<std::string> names;
+  for (const Field& field : fields) names.push_back(field.name);
+  return names;
+}
+
+void set_field(Field& field, const Written& written, const std::string& source, ErrorKind kind,
+               const std::string& where) {
+  if (!field.set(written)) {
+    const bool nothing = std::holds_alternative<std::monostate>(written);
+    const std::string given = nothing ? "nothing" : str('\'', written_text(written), '\'');
+    fail(kind, str(where, ": ", given, " was given, allowed is ", field.allowed),
+         str(field.name, " is: ", field.help, " (default ", written_text(field.default_value), ')'));
+  }
+  field.source = source;
+}
+
+}  // namespace tandem

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <tandem/error.h>
+#include <tandem/field.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+// A value for people: none, the text, or the texts with commas between them.
+std::string written_text(const Written& written);
+
+// "batch_size" is "batch-size": both spellings name the same setting.
+std::string canonical_name(std::string_view name);
+
+// The field with that canonical name, or nullptr.
+Field* find_field(std::span<Field> fields, std::string_view name);
+
+std::vector<std::string> field_names(std::span<const Field> fields);
+
+// Sets the field and remembers who did. A value that does not fit is an Error of that kind, which begins with `where`
+// and says what was given and what is allowed.
+void set_field(Field& field, const Written& written, const std::string& source, ErrorKind kind,
+               const std::string& where);
+
+}  // namespace tandem

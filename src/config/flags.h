@@ -1,0 +1,48 @@
+#pragma once
+
+#include <tandem/config.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+// The flags that every program with a configuration has.
+struct LoadOptions {
+  std::optional<std::filesystem::path> config;
+  bool dump_config = false;
+  bool help = false;
+};
+
+template <class Visitor>
+void visit_fields(LoadOptions& o, Visitor&& field) {
+  field("config", o.config, "read settings from this YAML file; flags win over it");
+  field("dump-config", o.dump_config, "print all settings as YAML, with where they come from, and end");
+  field("help,h", o.help, "print this and end");
+}
+
+// A flag on a command line, and the field it names.
+struct GivenFlag {
+  std::size_t field;
+  std::string text;  // the value it was given; "true" for a switch without one
+};
+
+// A command line taken apart; nothing is set yet.
+struct GivenFlags {
+  std::vector<GivenFlag> flags;
+  std::vector<std::string> rest;  // the first word that is no flag, and all that follows it
+};
+
+GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::string> args, const ProgramText& program);
+
+// Every spelling of the field's flag: --batch-size, --batch_size, -b.
+std::vector<std::string> flag_spellings(const Field& field);
+
+// The flag's text as a value of the field: lists are cut at commas, "none" empties what may be missing.
+Written flag_value(const Field& field, const std::string& text);
+
+}  // namespace tandem

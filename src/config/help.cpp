@@ -1,0 +1,97 @@
+#include <tandem/config.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "config/fields.h"
+#include "config/flags.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kWidth = 96;
+constexpr std::size_t kIndent = 32;
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.resize(width, ' ');
+  return text;
+}
+
+// Words put on lines of at most kWidth, each line after the first indented to the column of the explanations.
+std::string wrapped(const std::string& text) {
+  std::string lines;
+  std::size_t column = kIndent;
+  for (const std::string& word : split(text, ' ')) {
+    if (column > kIndent && column + 1 + word.size() > kWidth) {
+      lines += str('\n', std::string(kIndent, ' '));
+      column = kIndent;
+    } else if (column > kIndent) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+  }
+  return lines;
+}
+
+std::string help_line(const Field& field) {
+  std::string flags = str("    --", field.name);
+  for (const std::string& alias : field.aliases) {
+    flags = alias.size() == 1 ? str("-", alias, ", ", trim(flags)) : str(flags, ", --", alias);
+  }
+  const bool is_switch = field.shape == ValueShape::Switch && !field.optional;
+  const std::string left = str("  ", flags);
+  const bool fits = left.size() + 2 <= kIndent;
+  const std::string start = fits ? padded(left, kIndent) : str(left, '\n', std::string(kIndent, ' '));
+  const std::string normal = written_text(field.default_value);
+  const std::string values = is_switch ? (normal == "true" ? str("on; --no-", field.name, " turns it off") : "")
+                                       : str(field.allowed, "; default ", normal.empty() ? "empty" : normal);
+  return str(start, wrapped(values.empty() ? field.help : str(field.help, " (", values, ')')), '\n');
+}
+
+std::string section_of(const Field& field) {
+  const std::size_t dot = field.name.rfind('.');
+  return dot == std::string::npos ? "flags" : field.name.substr(0, dot);
+}
+
+}  // namespace
+
+std::string config_help(std::span<const Field> fields, const ProgramText& program) {
+  std::string text = str("usage: ", program.name, " [flags]", program.arguments.empty() ? "" : " ", program.arguments,
+                         "\n\n", program.about, '\n');
+  if (!program.examples.empty()) text += "\nexamples:\n";
+  for (const std::string& example : program.examples) text += str("  ", example, '\n');
+
+  LoadOptions options;
+  std::vector<Field> all = fields_of(options);
+  all.insert(all.begin(), fields.begin(), fields.end());
+  // The plain flags first, then one section for each nested struct.
+  std::ranges::stable_partition(all, [](const Field& field) { return section_of(field) == "flags"; });
+  std::string section;
+  for (const Field& field : all) {
+    if (section_of(field) != section) text += str('\n', section = section_of(field), ":\n");
+    text += help_line(field);
+  }
+  return text;
+}
+
+std::string config_table(std::span<const Field> fields) {
+  std::size_t name_width = 0;
+  std::size_t value_width = 0;
+  for (const Field& field : fields) {
+    if (field.is_default()) continue;
+    name_width = std::max(name_width, field.name.size());
+    value_width = std::max(value_width, written_text(field.get()).size());
+  }
+  std::string text;
+  for (const Field& field : fields) {
+    if (field.is_default()) continue;
+    text +=
+        str(padded(field.name, name_width), "  ", padded(written_text(field.get()), value_width), "  ",
+            field.source.empty() ? "program" : field.source, "  (default ", written_text(field.default_value), ")\n");
+  }
+  return text;
+}
+
+}  // namespace tandem

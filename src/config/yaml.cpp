@@ -1,0 +1,158 @@
+#include "config/yaml.h"
+
+#include <tandem/config.h>
+#include <tandem/error.h>
+#include <yaml-cpp/yaml.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "config/fields.h"
+
+namespace tandem {
+namespace {
+
+std::string place(const std::filesystem::path& path, const YAML::Mark& mark) { return str(path, ':', mark.line + 1); }
+
+// yaml-cpp gives plain scalars the tag "?", quoted ones "!".
+bool is_none(const YAML::Node& node) { return node.IsNull() || (node.Tag() == "?" && node.Scalar() == "none"); }
+
+std::optional<std::vector<std::string>> list_texts(const YAML::Node& node) {
+  std::vector<std::string> texts;
+  for (const YAML::Node& item : node) {
+    if (!item.IsScalar()) return std::nullopt;
+    texts.push_back(item.Scalar());
+  }
+  return texts;
+}
+
+// Goes through a file from the top and sets the field that each key names.
+class YamlReader {
+ public:
+  YamlReader(std::span<Field> fields, std::filesystem::path path) : fields_(fields), path_(std::move(path)) {}
+
+  void read_section(const YAML::Node& section, const std::string& prefix) {
+    for (const auto& entry : section) {
+      if (!entry.first.IsScalar()) fail_at(entry.first, "a key is not a text", "keys are names of settings");
+      const std::string key = canonical_name(entry.first.Scalar());
+      read_entry(entry.first, prefix.empty() ? key : str(prefix, '.', key), entry.second);
+    }
+  }
+
+ private:
+  void read_entry(const YAML::Node& key, const std::string& name, const YAML::Node& value) {
+    if (is_section(name)) return read_subsection(key, name, value);
+    Field* field = find_field(fields_, name);
+    if (field == nullptr) fail_unknown(key, name);
+    const std::string where = place(path_, key.Mark());
+    if (field->source.starts_with(str(path_, ':'))) {
+      fail_at(key, str(name, " is given twice, first at ", field->source), "keep one of the two lines");
+    }
+    set_field(*field, written(*field, value), where, ErrorKind::Config, str(where, ": ", name));
+  }
+
+  void read_subsection(const YAML::Node& key, const std::string& name, const YAML::Node& value) {
+    if (value.IsNull()) return;
+    if (!value.IsMap()) {
+      fail_at(key, str(name, " is a section, and was given a value"), str("write its settings below it, indented"));
+    }
+    read_section(value, name);
+  }
+
+  Written written(const Field& field, const YAML::Node& value) const {
+    if (value.IsNull() || (field.optional && is_none(value))) return {};
+    if (value.IsScalar()) return value.Scalar();
+    if (value.IsMap()) fail_at(value, str(field.name, " is one setting, and was given a section"), field.help);
+    auto texts = list_texts(value);
+    if (!texts) fail_at(value, str(field.name, " was given a list inside a list"), str("allowed is ", field.allowed));
+    return *std::move(texts);
+  }
+
+  bool is_section(const std::string& name) const {
+    const std::string prefix = str(name, '.');
+    for (const Field& field : fields_) {
+      if (field.name.starts_with(prefix)) return true;
+    }
+    return false;
+  }
+
+  [[noreturn]] void fail_unknown(const YAML::Node& key, const std::string& name) const {
+    const auto meant = nearest(name, field_names(fields_));
+    fail_at(key, str("there is no setting '", name, "'"),
+            meant ? str("did you mean ", *meant, '?') : "`--help` lists the settings");
+  }
+
+  [[noreturn]] void fail_at(const YAML::Node& node, const std::string& sentence, const std::string& hint) const {
+    fail(ErrorKind::Config, str(place(path_, node.Mark()), ": ", sentence), hint);
+  }
+
+  std::span<Field> fields_;
+  std::filesystem::path path_;
+};
+
+std::string quoted(const Field& field, const std::string& text) {
+  return field.shape == ValueShape::Text ? json_text(Json(text)) : text;
+}
+
+std::string yaml_value(const Field& field) {
+  const Written written = field.get();
+  if (const auto* text = std::get_if<std::string>(&written)) return quoted(field, *text);
+  const auto* texts = std::get_if<std::vector<std::string>>(&written);
+  if (texts == nullptr) return "null";
+  std::vector<std::string> items;
+  for (const std::string& text : *texts) items.push_back(quoted(field, text));
+  return str('[', join(items, ", "), ']');
+}
+
+}  // namespace
+
+void load_yaml(std::span<Field> fields, const std::filesystem::path& path) {
+  std::string text = read_file(path, ErrorKind::Config);
+  // yaml-cpp takes a quote that is never closed for closed if the file ends in a newline, and with it every setting
+  // that followed the quote. A comment as the last line makes it an error.
+  if (text.ends_with('\n')) text += '#';
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      fail(ErrorKind::Config, str(path, ": the file holds ", documents.size(), " YAML documents"),
+           "keep one, without a line `---` in the middle");
+    }
+    if (documents.empty() || documents.front().IsNull()) return;
+    if (!documents.front().IsMap()) {
+      fail(ErrorKind::Config, str(place(path, documents.front().Mark()), ": the file is not a list of settings"),
+           "write one `name: value` a line");
+    }
+    YamlReader(fields, path).read_section(documents.front(), "");
+  } catch (const YAML::Exception& error) {
+    fail(ErrorKind::Config, str(place(path, error.mark), ": not YAML: ", error.msg),
+         "write one `name: value` a line; quote texts that hold ':' or '#'");
+  }
+}
+
+std::optional<std::vector<std::string>> parse_yaml_list(std::string_view text) {
+  try {
+    const YAML::Node node = YAML::Load(std::string(text));
+    return node.IsSequence() ? list_texts(node) : std::nullopt;
+  } catch (const YAML::Exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string config_yaml(std::span<const Field> fields) {
+  std::string text;
+  std::vector<std::string> open;  // the sections we are in
+  for (const Field& field : fields) {
+    std::vector<std::string> path = split(field.name, '.');
+    const std::string key = path.back();
+    path.pop_back();
+    std::size_t depth = 0;
+    while (depth < open.size() && depth < path.size() && open[depth] == path[depth]) ++depth;
+    for (; depth < path.size(); ++depth) text += str(std::string(2 * depth, ' '), path[depth], ":\n");
+    open = path;
+    const std::string comment = field.is_default() || field.source.empty() ? "" : str("  # ", field.source);
+    text += str(std::string(2 * path.size(), ' '), key, ": ", yaml_value(field), replace_all(comment, "\n", " "), '\n');
+  }
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,127 @@
+#include "launch/spawn.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail(ErrorKind::Launch, str("spawn: no pipe: ", errno_text(errno)));
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+struct Image {
+  char** argv;
+  char** environment;
+  pid_t parent;
+  int error_pipe;  // closed by a successful exec; otherwise it carries errno to the parent
+};
+
+// Between fork and exec: only system calls, no memory is allocated.
+[[noreturn]] void become(const ProcessPlan& plan, const Image& image) {
+  ::setsid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != image.parent) ::_exit(127);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (!plan.reads_input) {
+    const int nothing = ::open("/dev/null", O_RDONLY);
+    ::dup2(nothing, STDIN_FILENO);
+  }
+  if (plan.output >= 0) {
+    ::dup2(plan.output, STDOUT_FILENO);
+    ::dup2(plan.output, STDERR_FILENO);
+  }
+  ::execvpe(image.argv[0], image.argv, image.environment);
+  const int error = errno;
+  const ssize_t ignored = ::write(image.error_pipe, &error, sizeof error);
+  ::_exit(ignored == sizeof error ? 127 : 126);
+}
+
+}  // namespace
+
+std::string ExitStatus::text() const {
+  if (signal == 0) return str("exit code ", code);
+  return str("signal ", signal, " (", ::strsignal(signal), ")");
+}
+
+Process::~Process() {
+  signal_group(SIGKILL);
+  collect(0);
+}
+
+void Process::signal_group(int signal) const {
+  if (running()) ::kill(-pid_, signal);
+}
+
+bool Process::reap() { return collect(WNOHANG); }
+
+ExitStatus Process::wait() {
+  collect(0);
+  return status_.value_or(ExitStatus{});
+}
+
+bool Process::collect(int wait_options) {
+  if (!running()) return false;
+  int status = 0;
+  pid_t ended = 0;
+  do {
+    ended = ::waitpid(pid_, &status, wait_options);
+  } while (ended < 0 && errno == EINTR);
+  if (ended != pid_) return false;
+  status_ = WIFSIGNALED(status) ? ExitStatus{.code = 0, .signal = WTERMSIG(status)}
+                                : ExitStatus{.code = WEXITSTATUS(status), .signal = 0};
+  return true;
+}
+
+Process spawn(const ProcessPlan& plan) {
+  const std::vector<char*> argv = pointers(plan.command);
+  const std::vector<char*> environment = pointers(plan.environment);
+  Pipe error_pipe = make_pipe();
+  const Image image{.argv = const_cast<char**>(argv.data()),
+                    .environment = const_cast<char**>(environment.data()),
+                    .parent = ::getpid(),
+                    .error_pipe = error_pipe.write.get()};
+  const pid_t pid = ::fork();
+  if (pid < 0) fail(ErrorKind::Launch, str("spawn: no process for ", plan.command.front(), ": ", errno_text(errno)));
+  if (pid == 0) become(plan, image);
+
+  Process process(pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))));
+  { const Fd closed = std::move(error_pipe.write); }
+  int error = 0;
+  if (::read(error_pipe.read.get(), &error, sizeof error) == sizeof error) {
+    fail(ErrorKind::Launch, str("cannot start ", plan.command.front(), ": ", errno_text(error)),
+         error == ENOENT ? "check the name; a program in this folder is ./NAME"
+                         : "check that it is a program and may be executed (chmod +x)");
+  }
+  if (process.pidfd() < 0) fail(ErrorKind::Launch, str("spawn: no pidfd: ", errno_text(errno)), "Linux 5.3 or newer");
+  return process;
+}
+
+}  // namespace tandem

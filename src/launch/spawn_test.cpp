@@ -1,0 +1,108 @@
+#include "launch/spawn.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+struct Captured {
+  ExitStatus status;
+  std::string output;
+};
+
+Captured run(const std::vector<std::string>& command, const std::vector<std::string>& environment = {}) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const Fd read_end(ends[0]);
+  Fd write_end(ends[1]);
+  Process process = spawn({.command = command, .environment = environment, .output = write_end.get()});
+  write_end = Fd();
+  std::string output = read_all(read_end.get()).value_or("unreadable");
+  return {.status = process.wait(), .output = std::move(output)};
+}
+
+std::string message_of(const std::vector<std::string>& command) {
+  try {
+    run(command);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Launch);
+    EXPECT_NE(error.hint(), "");
+    return error.message();
+  }
+  return "no error";
+}
+
+TEST(Spawn, PassesArgumentsAndEnvironmentAndNothingElse) {
+  const Captured run_env = run({"/usr/bin/env"}, {"A=1", "B=x y"});
+  EXPECT_EQ(run_env.output, "A=1\nB=x y\n");
+  EXPECT_EQ(run({"/bin/sh", "-c", "printf '%s|' \"$@\"", "sh", "a b", "", "*"}).output, "a b||*|");
+}
+
+TEST(Spawn, TellsExitCodesFromSignals) {
+  EXPECT_EQ(run({"/bin/sh", "-c", "exit 3"}).status.text(), "exit code 3");
+  const ExitStatus killed = run({"/bin/sh", "-c", "kill -9 $$"}).status;
+  EXPECT_EQ(killed.text(), "signal 9 (Killed)");
+  EXPECT_EQ(killed.shell_code(), 137);
+  EXPECT_FALSE(killed.ok());
+}
+
+TEST(Spawn, JoinsBothStreamsAndGivesNothingToRead) {
+  EXPECT_EQ(run({"/bin/sh", "-c", "echo out; echo err >&2; cat"}).output, "out\nerr\n");
+}
+
+TEST(Spawn, SaysWhyAProgramCannotBeStarted) {
+  EXPECT_EQ(message_of({"/no/such/program"}), "cannot start /no/such/program: No such file or directory");
+  EXPECT_EQ(message_of({"/etc/passwd"}), "cannot start /etc/passwd: Permission denied");
+}
+
+TEST(Spawn, LeavesNoSignalBlockedInTheChild) {
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGTERM);
+  sigset_t before;
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &blocked, &before), 0);
+  EXPECT_EQ(run({"/bin/sh", "-c", "kill -TERM $$; echo survived"}).status.signal, SIGTERM);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST(Spawn, PutsTheChildIntoASessionOfItsOwn) {
+  const std::string output =
+      run({"/bin/sh", "-c", "ps -o pid=,sid= -p $$ || echo no ps"}, {"PATH=/usr/bin:/bin"}).output;
+  const std::vector<std::string> words = split(trim(output), ' ');
+  EXPECT_EQ(words.front(), words.back()) << output;
+}
+
+TEST(Process, KillsAndCollectsARunningChildWhenItGoes) {
+  int pid = 0;
+  {
+    const Process process =
+        spawn({.command = {"/bin/sh", "-c", "while :; do read x || exec sleep 1000; done"}, .environment = {}});
+    pid = process.pid();
+    EXPECT_TRUE(process.running());
+  }
+  EXPECT_EQ(::kill(pid, 0), -1);
+  EXPECT_EQ(errno, ESRCH);
+}
+
+TEST(Process, ItsPidfdBecomesReadableAtTheEnd) {
+  Process process = spawn({.command = {"/bin/true"}, .environment = {}});
+  pollfd event{.fd = process.pidfd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&event, 1, 60'000), 1);
+  EXPECT_TRUE(process.reap());
+  EXPECT_FALSE(process.reap());
+  EXPECT_TRUE(process.status()->ok());
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+#include <tandem/run_worker.h>
+#include <torch/torch.h>
+
+#include "multiproc/run_ranks.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(RunWorker, EndsWellWhenTheBodyDoes) {
+  int calls = 0;
+  EXPECT_EQ(run_worker([&](const World& world) { calls += world.size; }), 0);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(RunWorker, PrintsAnErrorWithItsRankAndGivesTheCodeOfItsKind) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_worker([](const World&) { fail(ErrorKind::Data, "read: no rows", "check the file"); }), 8);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: read: no rows [rank 0 of 1]\nhint: check the file\n");
+}
+
+TEST(RunWorker, PrintsATorchErrorWithoutItsBacktrace) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_worker([](const World&) { torch::ones({2, 3}).matmul(torch::ones({2, 3})); }), 70);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text.find("error: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"), 0U) << text;
+  EXPECT_EQ(text.find("frame #"), std::string::npos) << text;
+}
+
+TEST(RunWorker, RefusesAnEnvironmentThatContradictsItself) {
+  const auto ends = run_ranks_to_end(
+      1,
+      [](const World&) {
+        ::setenv("RANK", "7", 1);
+        EXPECT_EQ(run_worker([](const World&) {}), 4);
+      },
+      60s);
+  EXPECT_TRUE(ends.at(0).status.ok()) << ends.at(0).output;
+  EXPECT_NE(ends.at(0).output.find("RANK=7 does not fit WORLD_SIZE=1"), std::string::npos) << ends.at(0).output;
+}
+
+}  // namespace
+}  // namespace tandem

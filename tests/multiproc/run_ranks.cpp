@@ -1,0 +1,129 @@
+#include "multiproc/run_ranks.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <iostream>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "base/worker_env.h"
+#include "launch/port.h"
+
+namespace tandem {
+namespace {
+
+// The variable that tells a rank which call of run_ranks in the test it was started for.
+constexpr const char* kCallVariable = "TANDEM_TEST_CALL";
+
+[[noreturn]] void run_body_and_end(const RankBody& body) {
+  int code = 0;
+  try {
+    body(current_world());
+    code = testing::Test::HasFailure() ? 1 : 0;
+  } catch (const std::exception& error) {
+    std::cout << describe(error);
+    code = exit_code(error);
+  }
+  std::cout << std::flush;
+  ::_exit(code);
+}
+
+struct RunningRank {
+  Process process;
+  Fd output;
+  RankEnd end;
+};
+
+RunningRank start_rank(const WorkerEnv& env, int call) {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  Variables variables = worker_variables(env);
+  variables.emplace_back(kCallVariable, str(call));
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail(ErrorKind::Internal, str("run_ranks: ", errno_text(errno)));
+  Fd read_end(ends[0]);
+  const Fd write_end(ends[1]);
+  Process process =
+      spawn({.command = {"/proc/self/exe", str("--gtest_filter=", test->test_suite_name(), '.', test->name())},
+             .environment = environment_with(variables),
+             .reads_input = false,
+             .output = write_end.get()});
+  return {.process = std::move(process), .output = std::move(read_end), .end = {}};
+}
+
+// Takes what the rank wrote; closes the descriptor at the end of the stream.
+void drain(RunningRank& rank) {
+  std::array<char, 16384> chunk{};
+  const ssize_t count = ::read(rank.output.get(), chunk.data(), chunk.size());
+  if (count > 0) rank.end.output.append(chunk.data(), static_cast<std::size_t>(count));
+  if (count == 0) rank.output = Fd();
+}
+
+void wait_for_output(std::vector<RunningRank>& ranks, const Deadline& deadline) {
+  std::vector<pollfd> events;
+  for (const RunningRank& rank : ranks) events.push_back({.fd = rank.output.get(), .events = POLLIN, .revents = 0});
+  ::poll(events.data(), events.size(), deadline.poll_ms());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (events[i].revents != 0) drain(ranks[i]);
+  }
+}
+
+}  // namespace
+
+std::vector<RankEnd> run_ranks_to_end(int size, const RankBody& body, std::chrono::seconds limit) {
+  static int calls = 0;
+  static const testing::TestInfo* last_test = nullptr;
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  calls = test == last_test ? calls + 1 : 0;
+  last_test = test;
+  if (const auto call = environment_variable(kCallVariable)) {
+    if (*call == str(calls)) run_body_and_end(body);
+    return {};
+  }
+
+  const ReservedPort port = reserve_port();
+  WorkerEnv env{.world = {.size = size, .local_size = size}, .master_port = port.number};
+  std::vector<RunningRank> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    env.world.rank = env.world.local_rank = rank;
+    ranks.push_back(start_rank(env, calls));
+  }
+  const Deadline deadline(limit);
+  const auto is_open = [](const RunningRank& rank) { return static_cast<bool>(rank.output); };
+  while (std::ranges::any_of(ranks, is_open) && !deadline.passed()) wait_for_output(ranks, deadline);
+
+  std::vector<RankEnd> ends;
+  for (RunningRank& rank : ranks) {
+    rank.end.out_of_time = is_open(rank);
+    if (rank.end.out_of_time) rank.process.signal_group(SIGKILL);
+    rank.end.status = rank.process.wait();
+    ends.push_back(std::move(rank.end));
+  }
+  return ends;
+}
+
+std::string failures(const std::vector<RankEnd>& ends) {
+  std::string text;
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    const RankEnd& end = ends[rank];
+    if (end.status.ok() && !end.out_of_time) continue;
+    const std::string how = end.out_of_time ? "still running at the limit" : end.status.text();
+    text += str("rank ", rank, " of ", ends.size(), ": ", how, '\n', end.output, '\n');
+  }
+  return text;
+}
+
+void run_ranks(int size, const RankBody& body, std::chrono::seconds limit) {
+  const std::string text = failures(run_ranks_to_end(size, body, limit));
+  if (!text.empty()) ADD_FAILURE() << text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <tandem/world.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launch/spawn.h"
+
+namespace tandem {
+
+// What became of one rank.
+struct RankEnd {
+  ExitStatus status;
+  std::string output;        // standard output and error together
+  bool out_of_time = false;  // it was still running at the limit, and was killed
+};
+
+using RankBody = std::function<void(const World& world)>;
+
+// Runs `body` in `size` real processes and waits for them, at most `limit`. Each process is this test program again,
+// started anew for this one test, with the environment a launcher would give it; when it comes to this call it runs
+// `body` and ends. So whatever the test does before the call happens in every rank too.
+// An exception or a failed expectation in `body` ends the rank with a code other than 0.
+std::vector<RankEnd> run_ranks_to_end(int size, const RankBody& body, std::chrono::seconds limit);
+
+// One paragraph for each rank that did not end well; empty when all did.
+std::string failures(const std::vector<RankEnd>& ends);
+
+// The same, and the test fails with that text.
+void run_ranks(int size, const RankBody& body, std::chrono::seconds limit = std::chrono::seconds(60));
+
+}  // namespace tandem

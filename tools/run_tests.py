@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Runs the tests of a build folder by CTest and ends with a summary that does not flatter.
+
+CTest counts a skipped test as passed; here it is counted apart, with its reason. A run without a passed test is red.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=pathlib.Path, help="build folder")
+    parser.add_argument("--jobs", default="2", help="tests at a time")
+    parser.add_argument("--only", help="regular expression on test names")
+    parser.add_argument("--label", help="only tests with this label")
+    return parser.parse_args()
+
+
+def run_ctest(arguments: argparse.Namespace, report: pathlib.Path) -> int:
+    command = ["ctest", "--test-dir", str(arguments.build), "--parallel", arguments.jobs, "--output-on-failure",
+               "--no-tests=error", "--output-junit", str(report.resolve())]
+    command += ["-R", arguments.only] if arguments.only else []
+    command += ["-L", arguments.label] if arguments.label else []
+    report.unlink(missing_ok=True)
+    return subprocess.run(command, env={**os.environ, "CTEST_COLOR_OUTPUT": "0"}).returncode
+
+
+def skip_reason(case: ElementTree.Element) -> str:
+    """The line a skipped test left: `not run: REASON`, from GTEST_SKIP() or a script."""
+    for line in (case.findtext("system-out") or "").splitlines():
+        if "not run: " in line:
+            return line.split("not run: ", 1)[1].strip()
+    return "no reason given"
+
+
+def summarize(report: pathlib.Path) -> int:
+    cases = ElementTree.parse(report).getroot().iter("testcase")
+    outcome: dict[str, list[ElementTree.Element]] = collections.defaultdict(list)
+    for case in cases:
+        outcome[{"run": "passed", "notrun": "skipped", "disabled": "skipped"}.get(case.get("status"), "failed")].append(case)
+    reasons = collections.Counter(skip_reason(case) for case in outcome["skipped"])
+    print()
+    for case in outcome["failed"]:
+        print(f"failed: {case.get('name')}")
+    for reason, count in reasons.most_common():
+        print(f"not run: {count} ({reason})")
+    passed, failed, skipped = (len(outcome[key]) for key in ("passed", "failed", "skipped"))
+    print(f"tests: {passed} passed, {failed} failed, {skipped} skipped")
+    return 0 if passed and not failed else 1
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    report = arguments.build / "tests.xml"
+    code = run_ctest(arguments, report)
+    if not report.exists():
+        print("run_tests: CTest wrote no report\nhint: does a test match the name or label?", file=sys.stderr)
+        return code or 1
+    return max(code, summarize(report))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
