@@ -20,9 +20,9 @@ else
 endif
 BUILD := build$(if $(SUFFIX)$(filter-out release,$(PRESET)),/$(SUFFIX)$(PRESET))
 
-# Set by set-up: PYTHON and TORCH_DIR.
+# What set-up found. Read in a subshell: as variables of the recipe they would be inputs of the next set-up.
 SETUP := build/setup.env
-READ_SETUP = set -a; . ./$(SETUP); set +a
+READ_SETUP = python=$$(. ./$(SETUP); echo "$$PYTHON"); torch=$$(. ./$(SETUP); echo "$$TORCH_DIR")
 
 .PHONY: help setup build demo test soak bench check format asan tsan defects install clean
 
@@ -37,8 +37,9 @@ setup:  ## install what is missing: Debian packages, and torch in .venv unless t
 build: setup  ## build everything (PRESET=dev: warnings are errors; CXX=g++-11: another compiler)
 	@$(READ_SETUP); \
 	if [ ! -e $(BUILD)/build.ninja ] || [ $(SETUP) -nt $(BUILD)/build.ninja ]; then \
+	  mkdir -p $(BUILD); \
 	  cmake --preset $(PRESET) -B $(BUILD) $(COMPILER) --log-level=NOTICE \
-	    $(if $(filter tsan,$(PRESET)),,-DTANDEM_TORCH="$$TORCH_DIR") > $(BUILD)/configure.log 2>&1 \
+	    $(if $(filter tsan,$(PRESET)),,-DTANDEM_TORCH="$$torch") -DPython3_EXECUTABLE="$$python" > $(BUILD)/configure.log 2>&1 \
 	    || { cat $(BUILD)/configure.log; exit 1; }; \
 	  touch $(BUILD)/build.ninja; \
 	fi; \
@@ -48,18 +49,18 @@ demo: build  ## two processes work together: examples/01_hello_ranks on 2 ranks
 	@$(BUILD)/bin/tandem run -n 2 $(BUILD)/bin/examples/01_hello_ranks
 
 test: build  ## run all tests (ONLY=regex: some); what could not run is counted apart
-	@$(READ_SETUP); "$$PYTHON" tools/run_tests.py $(BUILD) --jobs $(JOBS) $(if $(ONLY),--only '$(ONLY)')
+	@$(READ_SETUP); "$$python" tools/run_tests.py $(BUILD) --jobs $(JOBS) $(if $(ONLY),--only '$(ONLY)')
 
 soak: build  ## run the long versions of the randomised tests
-	@$(READ_SETUP); TANDEM_SOAK=1 "$$PYTHON" tools/run_tests.py $(BUILD) --jobs $(JOBS) --label soak
+	@$(READ_SETUP); TANDEM_SOAK=1 "$$python" tools/run_tests.py $(BUILD) --jobs $(JOBS) --label soak
 
 bench: build  ## measure against peers (ONLY=name: one); rows go to bench/results/
-	@$(READ_SETUP); "$$PYTHON" bench/run.py $(BUILD) $(ONLY)
+	@$(READ_SETUP); "$$python" bench/run.py $(BUILD) $(ONLY)
 
 check:  ## layers, style, format and lint
 	@tools/setup.sh check
 	@$(MAKE) --no-print-directory build PRESET=dev
-	@$(READ_SETUP); "$$PYTHON" tools/check.py build/dev
+	@$(READ_SETUP); "$$python" tools/check.py build/dev
 
 format:  ## lay out the C++ files by .clang-format
 	@tools/setup.sh check
@@ -72,7 +73,7 @@ tsan:  ## the tests of the modules without torch under ThreadSanitizer
 	@$(MAKE) --no-print-directory test PRESET=tsan
 
 defects: build  ## apply each patch of tests/defects, see the test it names turn red, undo it
-	@$(READ_SETUP); "$$PYTHON" tests/defects/run.py $(BUILD)
+	@$(READ_SETUP); "$$python" tests/defects/run.py $(BUILD)
 
 install: build  ## install the program and the library (PREFIX=folder)
 	@cmake --install $(BUILD) --prefix "$(PREFIX)" > /dev/null && echo "installed into $(PREFIX)"

@@ -1,8 +1,8 @@
 # tandem_find_torch(): the imported target tandem::torch, from a wheel's torch folder or an unpacked libtorch.
 #
 # Torch's own CMake package is not used: for a CUDA wheel it demands a whole CUDA toolkit even where only headers are
-# needed, and it takes whatever NCCL the system has. Sets TANDEM_TORCH_DIR, TANDEM_TORCH_VERSION, TANDEM_TORCH_CUDA
-# (a version, or empty) and TANDEM_TORCH_NCCL (the folder of nccl.h, or empty) in the caller's scope.
+# needed, and it takes whatever NCCL the system has. Sets TANDEM_TORCH_DIR, TANDEM_TORCH_VERSION, TANDEM_TORCH_CUDA (ON or
+# OFF) and TANDEM_NCCL_INCLUDE (the folder of nccl.h, if it was found) in the caller's scope.
 
 # The folder that holds include/ and lib/, given it, a folder above it, or the root of a virtual environment.
 function(tandem_torch_root out dir)
@@ -58,24 +58,22 @@ function(tandem_torch_version out root)
   set(${out} "${version}" PARENT_SCOPE)
 endfunction()
 
+# CUDA is linked, and NCCL's c10d classes can be included, wherever the headers that belong to this torch are found.
 function(tandem_add_cuda target root)
-  set(packages "${root}/../nvidia")
-  file(GLOB wheels "${packages}/cu[0-9]*/include" "${packages}/cuda_runtime/include")
-  find_path(TANDEM_CUDA_INCLUDE cuda_runtime_api.h HINTS ${wheels} PATHS /usr/local/cuda/include)
-  if(NOT TANDEM_CUDA_INCLUDE)
-    message(FATAL_ERROR "torch: ${root} is a CUDA build, but cuda_runtime_api.h is nowhere\n"
-                        "hint: install the CUDA toolkit, or the nvidia-cuda-runtime package that belongs to this torch")
-  endif()
-  # The wheel's own NCCL: the library torch loads is that one, and a system's nccl.h may be older.
-  find_path(TANDEM_NCCL_INCLUDE nccl.h HINTS "${packages}/nccl/include" NO_DEFAULT_PATH)
-  target_include_directories(${target} SYSTEM INTERFACE "$<$<BOOL:${TANDEM_NCCL_INCLUDE}>:${TANDEM_NCCL_INCLUDE}>"
-                                                        "${TANDEM_CUDA_INCLUDE}")
-  if(TANDEM_NCCL_INCLUDE)
-    target_compile_definitions(${target} INTERFACE USE_C10D_NCCL)
-  endif()
   # Nothing refers to these two by name, so a linker that drops what seems unused would silently drop CUDA.
   target_link_options(${target} INTERFACE
     "LINKER:--push-state,--no-as-needed,${root}/lib/libtorch_cuda.so,${root}/lib/libc10_cuda.so,--pop-state")
+  set(packages "${root}/../nvidia")
+  file(GLOB wheels "${packages}/cu[0-9]*/include" "${packages}/cuda_runtime/include")
+  find_path(TANDEM_CUDA_INCLUDE cuda_runtime_api.h HINTS ${wheels} PATHS /usr/local/cuda/include)
+  # The wheel's own NCCL: the library torch loads is that one, and a system's nccl.h may be older.
+  find_path(TANDEM_NCCL_INCLUDE nccl.h HINTS "${packages}/nccl/include" NO_DEFAULT_PATH)
+  if(TANDEM_CUDA_INCLUDE AND TANDEM_NCCL_INCLUDE)
+    target_include_directories(${target} SYSTEM INTERFACE "${TANDEM_NCCL_INCLUDE}" "${TANDEM_CUDA_INCLUDE}")
+    target_compile_definitions(${target} INTERFACE USE_C10D_NCCL)
+  else()
+    message(NOTICE "torch: no NCCL, since its headers (${TANDEM_NCCL_INCLUDE}) or CUDA's (${TANDEM_CUDA_INCLUDE}) were not found")
+  endif()
 endfunction()
 
 macro(tandem_find_torch)

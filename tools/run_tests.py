@@ -8,6 +8,7 @@ import argparse
 import collections
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -31,26 +32,31 @@ def run_ctest(arguments: argparse.Namespace, report: pathlib.Path) -> int:
     return subprocess.run(command, env={**os.environ, "CTEST_COLOR_OUTPUT": "0"}).returncode
 
 
+def outcome_of(case: ElementTree.Element) -> str:
+    """Skipped is only what said so itself; a test that is disabled, or whose program is missing, has failed."""
+    skipped = case.find("skipped")
+    if skipped is not None and skipped.get("message", "").startswith("SKIP_"):
+        return "skipped"
+    return "passed" if case.get("status") == "run" else "failed"
+
+
 def skip_reason(case: ElementTree.Element) -> str:
-    """The line a skipped test left: `not run: REASON`, from GTEST_SKIP() or a script."""
-    for line in (case.findtext("system-out") or "").splitlines():
-        if "not run: " in line:
-            return line.split("not run: ", 1)[1].strip()
-    return "no reason given"
+    """What a skipped test said: `not run: REASON` (GoogleTest and CMake) or `skipped 'REASON'` (unittest)."""
+    reason = re.search(r"not run: (.*)|skipped ['\"](.*)['\"]", case.findtext("system-out") or "")
+    return (reason[1] or reason[2]).strip() if reason else "no reason given"
 
 
 def summarize(report: pathlib.Path) -> int:
-    cases = ElementTree.parse(report).getroot().iter("testcase")
-    outcome: dict[str, list[ElementTree.Element]] = collections.defaultdict(list)
-    for case in cases:
-        outcome[{"run": "passed", "notrun": "skipped", "disabled": "skipped"}.get(case.get("status"), "failed")].append(case)
-    reasons = collections.Counter(skip_reason(case) for case in outcome["skipped"])
+    cases: dict[str, list[ElementTree.Element]] = collections.defaultdict(list)
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        cases[outcome_of(case)].append(case)
+    reasons = collections.Counter(skip_reason(case) for case in cases["skipped"])
     print()
-    for case in outcome["failed"]:
+    for case in cases["failed"]:
         print(f"failed: {case.get('name')}")
     for reason, count in reasons.most_common():
         print(f"not run: {count} ({reason})")
-    passed, failed, skipped = (len(outcome[key]) for key in ("passed", "failed", "skipped"))
+    passed, failed, skipped = (len(cases[key]) for key in ("passed", "failed", "skipped"))
     print(f"tests: {passed} passed, {failed} failed, {skipped} skipped")
     return 0 if passed and not failed else 1
 

@@ -67,8 +67,9 @@ Field make_field(FieldName name, Value& value, std::string_view help) {
   field.get = [&value] { return Format::write(value); };
   field.set = [&value](const Written& written) {
     auto read = Format::read(written);
-    if (read) value = *std::move(read);
-    return read.has_value();
+    if (!read) return false;
+    value = *std::move(read);
+    return true;
   };
   field.default_value = field.get();
   return field;

@@ -40,25 +40,38 @@ std::size_t typing_slips(std::string_view a, std::string_view b) {
   return slips[a.size()][b.size()];
 }
 
-// The length of the well-formed sequence at the start of `text`, or 0: overlong forms, surrogates and everything above
-// U+10FFFF are malformed.
+// The well-formed sequences of UTF-8, by their first byte (Unicode, table 3-7): how long they are, and what the second
+// byte may be. Everything else is overlong, a surrogate, above U+10FFFF, or no beginning at all.
+struct Utf8Lead {
+  unsigned char first_low, first_high;
+  std::size_t length;
+  unsigned char second_low, second_high;
+};
+constexpr std::array<Utf8Lead, 9> kUtf8Leads{{{0x00, 0x7F, 1, 0x80, 0xBF},
+                                              {0xC2, 0xDF, 2, 0x80, 0xBF},
+                                              {0xE0, 0xE0, 3, 0xA0, 0xBF},
+                                              {0xE1, 0xEC, 3, 0x80, 0xBF},
+                                              {0xED, 0xED, 3, 0x80, 0x9F},
+                                              {0xEE, 0xEF, 3, 0x80, 0xBF},
+                                              {0xF0, 0xF0, 4, 0x90, 0xBF},
+                                              {0xF1, 0xF3, 4, 0x80, 0xBF},
+                                              {0xF4, 0xF4, 4, 0x80, 0x8F}}};
+
+bool is_between(char byte, unsigned char low, unsigned char high) {
+  const auto value = static_cast<unsigned char>(byte);
+  return low <= value && value <= high;
+}
+
+// The length of the well-formed sequence at the start of `text`, which is not empty; 0 when there is none.
 std::size_t utf8_sequence(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned first = byte(0);
-  if (first < 0x80U) return 1;
-  if (first >= 0xC2U && first <= 0xDFU) return continues(1) ? 2 : 0;
-  if (first >= 0xE0U && first <= 0xEFU) {
-    const bool overlong = first == 0xE0U && byte(1) < 0xA0U;
-    const bool surrogate = first == 0xEDU && byte(1) > 0x9FU;
-    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  const auto* lead = std::ranges::find_if(
+      kUtf8Leads, [&](const Utf8Lead& l) { return is_between(text[0], l.first_low, l.first_high); });
+  if (lead == kUtf8Leads.end() || text.size() < lead->length) return 0;
+  if (lead->length > 1 && !is_between(text[1], lead->second_low, lead->second_high)) return 0;
+  for (std::size_t i = 2; i < lead->length; ++i) {
+    if (!is_between(text[i], 0x80, 0xBF)) return 0;
   }
-  if (first >= 0xF0U && first <= 0xF4U) {
-    const bool overlong = first == 0xF0U && byte(1) < 0x90U;
-    const bool too_large = first == 0xF4U && byte(1) > 0x8FU;
-    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
-  }
-  return 0;
+  return lead->length;
 }
 
 }  // namespace

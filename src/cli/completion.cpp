@@ -56,7 +56,7 @@ std::vector<Field> all_fields(const Command& command) {
 std::string words_of(const Command& command) {
   std::vector<std::string> words = command.arguments;
   for (const Field& field : all_fields(command)) {
-    for (std::string& spelling : flag_spellings(field)) words.push_back(std::move(spelling));
+    for (std::string& flag : flag_names(field)) words.push_back(std::move(flag));
   }
   return join(words, " ");
 }
@@ -77,23 +77,30 @@ std::string script(std::string_view frame, std::string_view before, std::string_
   return replace_all(replace_all(std::string(frame), "@NAMES@", names_of(commands)), "@CASES@", cases);
 }
 
+std::string fish_quoted(const std::string& text) { return str('\'', replace_all(text, "'", "\\'"), '\''); }
+
+std::string fish_flags(const Command& command) {
+  const std::string here = str("complete -c tandem -n '__fish_seen_subcommand_from ", command.name, "' ");
+  std::string text;
+  for (const std::string& word : command.arguments) text += str(here, "-f -a ", word, '\n');
+  for (const Field& field : all_fields(command)) {
+    const std::string value = field.shape == ValueShape::Switch ? "" : " -r";
+    for (const std::string& flag : flag_names(field)) {
+      const std::string name = flag.starts_with("--") ? str("-l ", flag.substr(2)) : str("-s ", flag.substr(1));
+      text += str(here, name, value, " -d ", fish_quoted(field.help), '\n');
+    }
+  }
+  return text;
+}
+
 std::string fish_script() {
   std::string text =
       "complete -c tandem -n __fish_use_subcommand -f -a "
-      "'(complete -C tandem- | string replace -r \"^tandem-(\\\\S+).*\" \"\\$1\")'\n";
+      "'(complete -C tandem- | string replace -r \"^tandem-(\\S+).*\" \"\\$1\")'\n";
   for (const Command& command : all_commands()) {
-    text += str("complete -c tandem -n __fish_use_subcommand -f -a ", command.name, " -d '",
-                replace_all(command.summary, "'", "\\'"), "'\n");
-    const std::string here = str("complete -c tandem -n '__fish_seen_subcommand_from ", command.name, "' ");
-    for (const std::string& word : command.arguments) text += str(here, "-f -a ", word, '\n');
-    for (const Field& field : all_fields(command)) {
-      const std::string value = field.shape == ValueShape::Switch ? "" : " -r";
-      const std::string about = str(" -d '", replace_all(field.help, "'", "\\'"), "'\n");
-      for (const std::string& spelling : flag_spellings(field)) {
-        const bool is_long = spelling.starts_with("--");
-        text += str(here, is_long ? "-l " : "-s ", spelling.substr(is_long ? 2 : 1), value, about);
-      }
-    }
+    text += str("complete -c tandem -n __fish_use_subcommand -f -a ", command.name, " -d ",
+                fish_quoted(command.summary), '\n');
+    text += fish_flags(command);
   }
   return text;
 }

@@ -12,7 +12,7 @@ namespace tandem {
 namespace {
 
 void set_from_flag(Field& field, const std::string& text, const ProgramText& program) {
-  const std::string flag = flag_spellings(field).front();
+  const std::string flag = flag_names(field).front();
   set_field(field, flag_value(field, text), flag, ErrorKind::Usage, str(program.name, ": ", flag));
 }
 

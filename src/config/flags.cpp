@@ -14,13 +14,17 @@ namespace {
 
 std::string dashed(const std::string& name) { return str(name.size() == 1 ? "-" : "--", name); }
 
-// CLI11's list of names for an option; "!--no-x" is the spelling that turns a switch off.
+// CLI11's list of names for an option: with dashes and with underscores; "!--no-x" turns a switch off.
 std::string option_names(const Field& field) {
-  std::vector<std::string> names = flag_spellings(field);
-  if (field.shape != ValueShape::Switch) return join(names, ",");
-  const std::size_t count = names.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    if (names[i].starts_with("--")) names.push_back(str("!--no-", names[i].substr(2)));
+  std::vector<std::string> names;
+  for (const std::string& name : flag_names(field)) {
+    names.push_back(name);
+    if (!name.starts_with("--")) continue;
+    const std::string word = name.substr(2);
+    const std::string underscored = replace_all(word, "-", "_");
+    if (underscored != word) names.push_back(str("--", underscored));
+    if (field.shape == ValueShape::Switch) names.push_back(str("!--no-", word));
+    if (field.shape == ValueShape::Switch && underscored != word) names.push_back(str("!--no_", underscored));
   }
   return join(names, ",");
 }
@@ -35,7 +39,7 @@ CLI::Option* add_option(CLI::App& app, const Field& field) {
   const std::string flag(word.substr(0, word.find('=')));
   std::vector<std::string> known;
   for (const Field& field : fields) {
-    for (std::string& spelling : flag_spellings(field)) known.push_back(std::move(spelling));
+    for (std::string& name : flag_names(field)) known.push_back(std::move(name));
   }
   std::optional<std::string> meant = nearest(flag, known);
   if (!meant) {
@@ -67,16 +71,10 @@ void check_rest(std::vector<std::string>& rest, std::span<const Field> fields, c
 
 }  // namespace
 
-std::vector<std::string> flag_spellings(const Field& field) {
-  std::vector<std::string> names = {field.name};
-  names.insert(names.end(), field.aliases.begin(), field.aliases.end());
-  std::vector<std::string> spellings;
-  for (const std::string& name : names) {
-    spellings.push_back(dashed(name));
-    const std::string underscored = replace_all(name, "-", "_");
-    if (underscored != name) spellings.push_back(dashed(underscored));
-  }
-  return spellings;
+std::vector<std::string> flag_names(const Field& field) {
+  std::vector<std::string> names = {dashed(field.name)};
+  for (const std::string& alias : field.aliases) names.push_back(dashed(alias));
+  return names;
 }
 
 GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::string> args, const ProgramText& program) {

@@ -39,8 +39,8 @@ struct GivenFlags {
 
 GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::string> args, const ProgramText& program);
 
-// Every spelling of the field's flag: --batch-size, --batch_size, -b.
-std::vector<std::string> flag_spellings(const Field& field);
+// The names of the field's flag, the main one first: --batch-size, -b. Underscores for dashes are understood besides.
+std::vector<std::string> flag_names(const Field& field);
 
 // The flag's text as a value of the field: lists are cut at commas, "none" empties what may be missing.
 Written flag_value(const Field& field, const std::string& text);

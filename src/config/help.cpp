@@ -67,7 +67,7 @@ std::string config_help(std::span<const Field> fields, const ProgramText& progra
   std::vector<Field> all = fields_of(options);
   all.insert(all.begin(), fields.begin(), fields.end());
   // The plain flags first, then one section for each nested struct.
-  std::ranges::stable_partition(all, [](const Field& field) { return section_of(field) == "flags"; });
+  std::stable_partition(all.begin(), all.end(), [](const Field& field) { return section_of(field) == "flags"; });
   std::string section;
   for (const Field& field : all) {
     if (section_of(field) != section) text += str('\n', section = section_of(field), ":\n");

@@ -1,0 +1,112 @@
+"""README.md is true: its programs compile and agree, its commands run and print what it shows, its files exist."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from typing import NamedTuple
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "install"))
+from consumer import BUILD, PREFIX, SOURCE, build_program, run, tandem  # noqa: E402
+
+README = (SOURCE / "README.md").read_text()
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    follows: bool  # nothing but blank lines lie between it and the block before
+
+
+def all_blocks() -> list[Block]:
+    found, end = [], 0
+    for match in re.finditer(r"^```(\w+)\n((?:(?!```).*\n)*)^```$", README, re.M):
+        found.append(Block(match[1], match[2], not README[end:match.start()].strip()))
+        end = match.end()
+    return found
+
+
+def diff_lines() -> list[str]:
+    (diff,) = [block for block in all_blocks() if block.language == "diff"]
+    return diff.text.splitlines()
+
+
+def shell_blocks() -> list[tuple[str, str]]:
+    """Each shell block, with the block of what it prints that follows it at once, or nothing."""
+    pairs = zip(all_blocks(), [*all_blocks()[1:], Block("", "", False)])
+    return [(block.text, after.text if after.language == "text" and after.follows else "")
+            for block, after in pairs if block.language == "sh"]
+
+
+def without_chance(text: str) -> list[str]:
+    """Process numbers and times differ from run to run; the lines of two streams may change places."""
+    text = re.sub(r"process \d+", "process N", text)
+    text = re.sub(r"\d+\.\d s\b", "T s", text)
+    return sorted(line for line in text.splitlines() if line and not line.startswith("ninja:"))
+
+
+def environment() -> dict[str, str]:
+    """Make uses the build under test, and the `tandem` on PATH is the installed one."""
+    name = "" if BUILD.name == "build" else BUILD.name
+    compiler, _, preset = name.rpartition("-") if "-" in name else ("", "", name)
+    chosen = {"PRESET": preset} if preset else {}
+    chosen.update({"CXX": compiler} if compiler else {})
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
+    return {**kept, **chosen, "PATH": f"{PREFIX}/bin:{os.environ['PATH']}"}
+
+
+class Readme(unittest.TestCase):
+    def shell(self, script: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["bash", "-ec", script], cwd=SOURCE, env=environment(), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=500)
+
+    def test_both_sides_of_the_diff_compile_and_print_the_same(self):
+        sides = {"before": " -", "after": " +"}
+        with tempfile.TemporaryDirectory() as temporary:
+            built = {}
+            for side, kept in sides.items():
+                program = "\n".join(line[1:] for line in diff_lines() if (line[:1] or " ") in kept)
+                built[side] = build_program(pathlib.Path(temporary) / side, program)
+            alone = run([built["before"]])
+            together = tandem("run", "-n", "2", str(built["after"]))
+        self.assertRegex(alone.stdout, r"^\d+ of 1000$")
+        self.assertEqual(alone.stdout, together.stdout, together.stderr)
+
+    def test_the_diff_changes_few_lines(self):
+        self.assertLessEqual(len([line for line in diff_lines() if line.startswith("+")]), 8)
+
+    def test_commands_print_what_is_shown(self):
+        shown = [(script, output) for script, output in shell_blocks() if output]
+        self.assertEqual(len(shown), 3)
+        for script, output in shown:
+            result = self.shell(script)
+            self.assertEqual(result.returncode, 0, result.stdout)
+            self.assertEqual(without_chance(result.stdout), without_chance(output), script)
+
+    def test_commands_without_output_run(self):
+        scripts = [script for script, output in shell_blocks() if not output]
+        self.assertEqual(scripts, ["make test\nmake help\n"])
+        for command in scripts[0].splitlines():
+            # `make test` would start this very test again; that it can start is seen by a dry run.
+            result = self.shell(command.replace("make test", "make -n test"))
+            self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout}")
+
+    def test_the_translation_shows_the_same_commands(self):
+        translation = (SOURCE / "README.zh-CN.md").read_text()
+        for script, _ in shell_blocks():
+            self.assertIn(f"```sh\n{script}```", translation)
+
+    def test_every_file_it_names_exists(self):
+        links = re.findall(r"\]\(([^)#:]+)\)", README)
+        (reading_line,) = re.findall(r"^Read the code in six files:((?:.|\n)*?)\n\n", README, re.M)
+        files = re.findall(r"`([^`]+)`", reading_line)
+        self.assertEqual(len(files), 6)
+        for name in links + files:
+            self.assertTrue((SOURCE / name).exists(), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
