@@ -8,15 +8,13 @@ PREFIX ?= $(HOME)/.local
 ONLY ?=
 JOBS ?= $(shell nproc)
 
-# Another compiler gets a folder of its own, so that switching back rebuilds nothing.
-ifeq ($(origin CXX),default)
-  unexport CXX
-  COMPILER :=
-  SUFFIX :=
-else
+# A compiler named on the command line gets a folder of its own, so that switching back rebuilds nothing.
+ifeq ($(origin CXX),command line)
+  SUFFIX := $(notdir $(CXX))-
+endif
+ifneq ($(origin CXX),default)
   export CXX
   COMPILER := -DCMAKE_CXX_COMPILER=$(CXX)
-  SUFFIX := $(notdir $(CXX))-
 endif
 BUILD := build$(if $(SUFFIX)$(filter-out release,$(PRESET)),/$(SUFFIX)$(PRESET))
 
@@ -24,7 +22,10 @@ BUILD := build$(if $(SUFFIX)$(filter-out release,$(PRESET)),/$(SUFFIX)$(PRESET))
 SETUP := build/setup.env
 READ_SETUP = python=$$(. ./$(SETUP); echo "$$PYTHON"); torch=$$(. ./$(SETUP); echo "$$TORCH_DIR")
 
-.PHONY: help setup build demo test soak bench check format asan tsan defects install clean
+# The tsan preset builds what needs no torch.
+TORCH_OPTION = $(if $(filter tsan,$(PRESET)),,-DTANDEM_TORCH="$$torch")
+
+.PHONY: help setup configure build demo test soak bench check format asan tsan defects install clean
 
 help:  ## list the targets
 	@echo "usage: make TARGET"; echo
@@ -34,18 +35,19 @@ help:  ## list the targets
 setup:  ## install what is missing: Debian packages, and torch in .venv unless there is one
 	@tools/setup.sh
 
-build: setup  ## build everything (PRESET=dev: warnings are errors; CXX=g++-11: another compiler)
-	@$(READ_SETUP); \
-	if [ ! -e $(BUILD)/build.ninja ] || [ $(SETUP) -nt $(BUILD)/build.ninja ]; then \
-	  mkdir -p $(BUILD); \
-	  cmake --preset $(PRESET) -B $(BUILD) $(COMPILER) --log-level=NOTICE \
-	    $(if $(filter tsan,$(PRESET)),,-DTANDEM_TORCH="$$torch") -DPython3_EXECUTABLE="$$python" > $(BUILD)/configure.log 2>&1 \
-	    || { cat $(BUILD)/configure.log; exit 1; }; \
+configure: setup
+	@if [ ! -e $(BUILD)/build.ninja ] || [ $(SETUP) -nt $(BUILD)/build.ninja ]; then \
+	  mkdir -p $(BUILD); $(READ_SETUP); \
+	  cmake --preset $(PRESET) -B $(BUILD) $(COMPILER) $(TORCH_OPTION) -DPython3_EXECUTABLE="$$python" --log-level=NOTICE \
+	    > $(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }; \
 	  touch $(BUILD)/build.ninja; \
-	fi; \
-	cmake --build $(BUILD) --parallel $(JOBS)
+	fi
 
-demo: build  ## two processes work together: examples/01_hello_ranks on 2 ranks
+build: configure  ## build everything (PRESET=dev: warnings are errors; CXX=g++-11: another compiler)
+	@cmake --build $(BUILD) --parallel $(JOBS)
+
+demo: configure  ## two processes work together: examples/01_hello_ranks on 2 ranks
+	@cmake --build $(BUILD) --parallel $(JOBS) --target tandem 01_hello_ranks
 	@$(BUILD)/bin/tandem run -n 2 $(BUILD)/bin/examples/01_hello_ranks
 
 test: build  ## run all tests (ONLY=regex: some); what could not run is counted apart

@@ -65,7 +65,8 @@ function(tandem_add_cuda target root)
     "LINKER:--push-state,--no-as-needed,${root}/lib/libtorch_cuda.so,${root}/lib/libc10_cuda.so,--pop-state")
   set(packages "${root}/../nvidia")
   file(GLOB wheels "${packages}/cu[0-9]*/include" "${packages}/cuda_runtime/include")
-  find_path(TANDEM_CUDA_INCLUDE cuda_runtime_api.h HINTS ${wheels} PATHS /usr/local/cuda/include)
+  # Some wheels carry cuda_runtime.h without the crt/ that it includes; the toolkit has both.
+  find_path(TANDEM_CUDA_INCLUDE crt/host_config.h HINTS ${wheels} PATHS /usr/local/cuda/include)
   # The wheel's own NCCL: the library torch loads is that one, and a system's nccl.h may be older.
   find_path(TANDEM_NCCL_INCLUDE nccl.h HINTS "${packages}/nccl/include" NO_DEFAULT_PATH)
   if(TANDEM_CUDA_INCLUDE AND TANDEM_NCCL_INCLUDE)

@@ -90,7 +90,7 @@ SampleConfig random_config(Random& random) {
   return config;
 }
 
-TEST(ConfigFuzz, WhateverIsStoredComesBackByFileAndByFlags) {
+TEST(ConfigFuzz, WhateverIsStoredComesBackTheSame) {
   const std::uint64_t seed = std::random_device{}();
   Random random(seed);
   const std::string path = str(testing::TempDir(), "config_fuzz_", ::getpid(), ".yaml");

@@ -257,7 +257,9 @@ TEST(Config, RefusesAFileOfTheWrongShape) {
             ":3: name is given twice, first ");
   EXPECT_EQ(failure_in_file("- a\n- b\n").message, ":1: the file is not a list of settings");
   EXPECT_EQ(failure_in_file("? [a, b]\n: c\n").message, ":1: a key is not a text");
-  EXPECT_EQ(failure_in_file("name: a\n---\nname: b\n").message, ": the file holds 2 YAML documents");
+  for (const char* text : {"name: a\n---\nname: b\n", "name: a\n...\nname: b\n", ",name: a\n"}) {
+    EXPECT_EQ(failure_in_file(text).message, ": something follows the end of the settings") << text;
+  }
 }
 
 TEST(Config, RefusesAFileThatIsNotYaml) {

@@ -2,7 +2,10 @@
 
 #include <tandem/config.h>
 #include <tandem/error.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
+
+#include <sstream>
 
 #include "base/fd.h"
 #include "base/json.h"
@@ -24,6 +27,29 @@ std::optional<std::vector<std::string>> list_texts(const YAML::Node& node) {
     texts.push_back(item.Scalar());
   }
   return texts;
+}
+
+// Takes no notice of what is in a document.
+class DocumentSkipper : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// YAML::Load reads the first document and drops what follows; YAML::LoadAll never ends on a text that begins with a
+// comma.
+bool has_more_than_one_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentSkipper skipper;
+  return parser.HandleNextDocument(skipper) && parser.HandleNextDocument(skipper);
 }
 
 // Goes through a file from the top and sets the field that each key names.
@@ -112,17 +138,17 @@ void load_yaml(std::span<Field> fields, const std::filesystem::path& path) {
   // that followed the quote. A comment as the last line makes it an error.
   if (text.ends_with('\n')) text += '#';
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      fail(ErrorKind::Config, str(path, ": the file holds ", documents.size(), " YAML documents"),
-           "keep one, without a line `---` in the middle");
+    if (has_more_than_one_document(text)) {
+      fail(ErrorKind::Config, str(path, ": something follows the end of the settings"),
+           "keep one YAML document: no line `---` or `...` in the middle, no comma at the start");
     }
-    if (documents.empty() || documents.front().IsNull()) return;
-    if (!documents.front().IsMap()) {
-      fail(ErrorKind::Config, str(place(path, documents.front().Mark()), ": the file is not a list of settings"),
+    const YAML::Node document = YAML::Load(text);
+    if (document.IsNull()) return;
+    if (!document.IsMap()) {
+      fail(ErrorKind::Config, str(place(path, document.Mark()), ": the file is not a list of settings"),
            "write one `name: value` a line");
     }
-    YamlReader(fields, path).read_section(documents.front(), "");
+    YamlReader(fields, path).read_section(document, "");
   } catch (const YAML::Exception& error) {
     fail(ErrorKind::Config, str(place(path, error.mark), ": not YAML: ", error.msg),
          "write one `name: value` a line; quote texts that hold ':' or '#'");

@@ -49,13 +49,12 @@ def without_chance(text: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Make uses the build under test, and the `tandem` on PATH is the installed one."""
-    name = "" if BUILD.name == "build" else BUILD.name
-    compiler, _, preset = name.rpartition("-") if "-" in name else ("", "", name)
-    chosen = {"PRESET": preset} if preset else {}
-    chosen.update({"CXX": compiler} if compiler else {})
+    """Make uses the build under test, build/COMPILER-PRESET or build/PRESET; the `tandem` on PATH is the installed one."""
+    compiler, _, preset = ("" if BUILD.name == "build" else BUILD.name).rpartition("-")
+    chosen = {"CXX": compiler, "PRESET": preset}
     kept = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
-    return {**kept, **chosen, "PATH": f"{PREFIX}/bin:{os.environ['PATH']}"}
+    return {**kept, "MAKEFLAGS": " ".join(f"{key}={value}" for key, value in chosen.items() if value),
+            "PATH": f"{PREFIX}/bin:{os.environ['PATH']}"}
 
 
 class Readme(unittest.TestCase):
@@ -85,6 +84,10 @@ class Readme(unittest.TestCase):
             result = self.shell(script)
             self.assertEqual(result.returncode, 0, result.stdout)
             self.assertEqual(without_chance(result.stdout), without_chance(output), script)
+
+    def test_a_second_demo_builds_nothing(self):
+        self.shell("make demo")
+        self.assertIn("ninja: no work to do.", self.shell("make demo").stdout)
 
     def test_commands_without_output_run(self):
         scripts = [script for script, output in shell_blocks() if not output]
