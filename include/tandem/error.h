@@ -37,7 +37,7 @@ class Error : public std::runtime_error {
   std::string hint_;
 };
 
-[[noreturn]] void fail(ErrorKind kind, std::string message, std::string hint = {});
+[[noreturn]] void fail(ErrorKind kind, std::string message, std::string hint);
 
 std::string_view kind_name(ErrorKind kind);
 int exit_code(ErrorKind kind);

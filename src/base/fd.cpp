@@ -15,6 +15,14 @@ Fd::~Fd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    fail(ErrorKind::Launch, str("no pipe: ", errno_text(errno)), "check the limit of open files (ulimit -n)");
+  }
+  return {.read = Fd(ends[0]), .write = Fd(ends[1])};
+}
+
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());

@@ -30,6 +30,13 @@ class Fd {
   int fd_ = -1;
 };
 
+// The two ends of a pipe; a program that we become does not inherit them.
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+Pipe make_pipe();
+
 // All of `text`, whatever the kernel takes at a time. False when the other end is gone (errno says why).
 bool write_all(int fd, std::string_view text);
 

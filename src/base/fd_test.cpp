@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <thread>
 
@@ -34,16 +33,13 @@ TEST(Fd, AssignmentLeavesTheOldDescriptorToBeClosed) {
 }
 
 TEST(WriteAll, WritesMoreThanAPipeHoldsWhileSomebodyReads) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-  const Fd read_end(ends[0]);
-  Fd write_end(ends[1]);
+  Pipe pipe = make_pipe();
   const std::string text(3'000'000, 'x');
   std::thread writer([&] {
-    EXPECT_TRUE(write_all(write_end.get(), text));
-    write_end = Fd();
+    EXPECT_TRUE(write_all(pipe.write.get(), text));
+    pipe.write = Fd();
   });
-  EXPECT_EQ(read_all(read_end.get()), text);
+  EXPECT_EQ(read_all(pipe.read.get()), text);
   writer.join();
 }
 

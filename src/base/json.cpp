@@ -13,6 +13,8 @@ namespace {
 
 using Tree = nlohmann::ordered_json;
 
+constexpr const char* kHint = "the file may be damaged, or made by another program or version";
+
 // Deep enough for any real file, shallow enough for recursion.
 constexpr int kMaxDepth = 200;
 
@@ -22,7 +24,7 @@ const T& get_as(
     std::string_view wanted) {
   static constexpr std::string_view kNames[] = {"null", "bool", "integer", "number", "string", "array", "object"};
   if (const T* found = std::get_if<T>(&value)) return *found;
-  fail(ErrorKind::Data, str("json: expected ", wanted, ", found ", kNames[value.index()]));
+  fail(ErrorKind::Data, str("json: expected ", wanted, ", found ", kNames[value.index()]), kHint);
 }
 
 }  // namespace
@@ -99,12 +101,13 @@ const Json* Json::find(std::string_view name) const {
 
 const Json& Json::at(std::string_view name) const {
   if (const Json* member = find(name)) return *member;
-  fail(ErrorKind::Data, str("json: there is no member '", name, "'"));
+  fail(ErrorKind::Data, str("json: there is no member '", name, "'"), kHint);
 }
 
 Json parse_json(std::string_view text, std::string_view where) {
   const auto check_depth = [&](int depth, Tree::parse_event_t, const Tree&) {
-    if (depth > kMaxDepth) fail(ErrorKind::Data, str("json: ", where, " is nested deeper than ", kMaxDepth, " levels"));
+    if (depth > kMaxDepth)
+      fail(ErrorKind::Data, str("json: ", where, " is nested deeper than ", kMaxDepth, " levels"), kHint);
     return true;
   };
   try {
@@ -112,8 +115,7 @@ Json parse_json(std::string_view text, std::string_view where) {
   } catch (const Tree::parse_error& error) {
     const std::string_view what = error.what();
     const std::size_t sentence = what.find("] ");
-    fail(ErrorKind::Data, str("json: ", where, ": ", what.substr(sentence == what.npos ? 0 : sentence + 2)),
-         "check that the file is complete and is JSON");
+    fail(ErrorKind::Data, str("json: ", where, ": ", what.substr(sentence == what.npos ? 0 : sentence + 2)), kHint);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <tandem/error.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -22,17 +21,6 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
   result.push_back(nullptr);
   return result;
-}
-
-struct Pipe {
-  Fd read;
-  Fd write;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail(ErrorKind::Launch, str("spawn: no pipe: ", errno_text(errno)));
-  return {Fd(ends[0]), Fd(ends[1])};
 }
 
 struct Image {
@@ -84,7 +72,7 @@ bool Process::reap() { return collect(WNOHANG); }
 
 ExitStatus Process::wait() {
   collect(0);
-  return status_.value_or(ExitStatus{});
+  return status_.value();
 }
 
 bool Process::collect(int wait_options) {
@@ -101,26 +89,32 @@ bool Process::collect(int wait_options) {
 }
 
 Process spawn(const ProcessPlan& plan) {
-  const std::vector<char*> argv = pointers(plan.command);
-  const std::vector<char*> environment = pointers(plan.environment);
+  std::vector<char*> argv = pointers(plan.command);
+  std::vector<char*> environment = pointers(plan.environment);
   Pipe error_pipe = make_pipe();
-  const Image image{.argv = const_cast<char**>(argv.data()),
-                    .environment = const_cast<char**>(environment.data()),
+  const Image image{.argv = argv.data(),
+                    .environment = environment.data(),
                     .parent = ::getpid(),
                     .error_pipe = error_pipe.write.get()};
   const pid_t pid = ::fork();
-  if (pid < 0) fail(ErrorKind::Launch, str("spawn: no process for ", plan.command.front(), ": ", errno_text(errno)));
+  if (pid < 0) {
+    fail(ErrorKind::Launch, str("no process for ", plan.command.front(), ": ", errno_text(errno)),
+         "check the limit of processes (ulimit -u) and the memory");
+  }
   if (pid == 0) become(plan, image);
 
   Process process(pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))));
-  { const Fd closed = std::move(error_pipe.write); }
+  error_pipe.write = Fd();
   int error = 0;
   if (::read(error_pipe.read.get(), &error, sizeof error) == sizeof error) {
     fail(ErrorKind::Launch, str("cannot start ", plan.command.front(), ": ", errno_text(error)),
          error == ENOENT ? "check the name; a program in this folder is ./NAME"
                          : "check that it is a program and may be executed (chmod +x)");
   }
-  if (process.pidfd() < 0) fail(ErrorKind::Launch, str("spawn: no pidfd: ", errno_text(errno)), "Linux 5.3 or newer");
+  if (process.pidfd() < 0) {
+    fail(ErrorKind::Launch, str("no pidfd for ", plan.command.front(), ": ", errno_text(errno)),
+         "Linux 5.3 or newer is needed");
+  }
   return process;
 }
 

@@ -1,13 +1,11 @@
 #include "launch/spawn.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <tandem/error.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 
@@ -22,13 +20,10 @@ struct Captured {
 };
 
 Captured run(const std::vector<std::string>& command, const std::vector<std::string>& environment = {}) {
-  std::array<int, 2> ends{};
-  EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-  const Fd read_end(ends[0]);
-  Fd write_end(ends[1]);
-  Process process = spawn({.command = command, .environment = environment, .output = write_end.get()});
-  write_end = Fd();
-  std::string output = read_all(read_end.get()).value_or("unreadable");
+  Pipe pipe = make_pipe();
+  Process process = spawn({.command = command, .environment = environment, .output = pipe.write.get()});
+  pipe.write = Fd();
+  std::string output = read_all(pipe.read.get()).value_or("unreadable");
   return {.status = process.wait(), .output = std::move(output)};
 }
 
@@ -77,10 +72,12 @@ TEST(Spawn, LeavesNoSignalBlockedInTheChild) {
 }
 
 TEST(Spawn, PutsTheChildIntoASessionOfItsOwn) {
-  const std::string output =
-      run({"/bin/sh", "-c", "ps -o pid=,sid= -p $$ || echo no ps"}, {"PATH=/usr/bin:/bin"}).output;
+  // The first and the sixth word of a process's stat are its number and its session's.
+  const char* script = "read pid a b c d session rest < /proc/$$/stat; echo $pid $session";
+  const std::string output = run({"/bin/sh", "-c", script}).output;
   const std::vector<std::string> words = split(trim(output), ' ');
-  EXPECT_EQ(words.front(), words.back()) << output;
+  ASSERT_EQ(words.size(), 2U) << output;
+  EXPECT_EQ(words[0], words[1]);
 }
 
 TEST(Process, KillsAndCollectsARunningChildWhenItGoes) {

@@ -1,6 +1,5 @@
 #include "multiproc/run_ranks.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <tandem/error.h>
@@ -8,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <iostream>
 
@@ -47,16 +45,13 @@ RunningRank start_rank(const WorkerEnv& env, int call) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   Variables variables = worker_variables(env);
   variables.emplace_back(kCallVariable, str(call));
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail(ErrorKind::Internal, str("run_ranks: ", errno_text(errno)));
-  Fd read_end(ends[0]);
-  const Fd write_end(ends[1]);
+  Pipe pipe = make_pipe();
   Process process =
       spawn({.command = {"/proc/self/exe", str("--gtest_filter=", test->test_suite_name(), '.', test->name())},
              .environment = environment_with(variables),
              .reads_input = false,
-             .output = write_end.get()});
-  return {.process = std::move(process), .output = std::move(read_end), .end = {}};
+             .output = pipe.write.get()});
+  return {.process = std::move(process), .output = std::move(pipe.read), .end = {}};
 }
 
 // Takes what the rank wrote; closes the descriptor at the end of the stream.
