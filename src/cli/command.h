@@ -14,7 +14,7 @@ namespace tandem {
 struct Command {
   std::string name;
   std::string summary;                 // for the list in `tandem --help`
-  std::vector<Field> fields;           // its flags; for completion only, they refer to nothing
+  std::vector<Field> fields;           // its flags, for completion
   std::vector<std::string> arguments;  // the fixed words it takes
   std::function<int(std::span<const std::string> args)> run;
 };
@@ -27,10 +27,10 @@ Command completion_command();
 
 std::vector<Command> all_commands();
 
-// The flags of a configuration, as a table that outlives it.
+// The flags of a configuration, at their defaults.
 template <HasFields Config>
 std::vector<Field> flag_table() {
-  Config config;
+  static Config config;
   return fields_of(config);
 }
 

@@ -198,6 +198,7 @@ TEST(Config, NamesTheNearestFlag) {
   EXPECT_EQ(failure.hint, "did you mean --batch-size?");
   EXPECT_EQ(failure_of({"--lr=3"}).hint, "did you mean --optimizer.lr?");
   EXPECT_EQ(failure_of({"--nothing-like-it"}).hint, "`sample --help` lists the flags");
+  EXPECT_EQ(failure_of({"---"}).message, "sample: there is no flag ---");
 }
 
 TEST(Config, SaysWhatAFlagWasGivenAndWhatIsAllowed) {

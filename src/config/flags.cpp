@@ -42,8 +42,8 @@ CLI::Option* add_option(CLI::App& app, const Field& field) {
     for (std::string& name : flag_names(field)) known.push_back(std::move(name));
   }
   std::optional<std::string> meant = nearest(flag, known);
-  if (!meant) {
-    meant = nearest(canonical_name(flag.substr(flag.find_first_not_of('-'))), field_names(fields));
+  if (!meant && flag.starts_with("--")) {
+    meant = nearest(canonical_name(flag.substr(2)), field_names(fields));  // --lr for --optimizer.lr
     if (meant) meant = dashed(*meant);
   }
   fail(ErrorKind::Usage, str(program.name, ": there is no flag ", flag),
