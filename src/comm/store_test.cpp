@@ -2,6 +2,7 @@
 #include <tandem/error.h>
 #include <tandem/store.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "multiproc/run_ranks.h"
@@ -42,6 +43,20 @@ TEST(Store, AddsUpOverRanks) {
     if (!world.is_main()) return;
     for (const char* key : {"added/1", "added/2", "added/3"}) store.get(key);
     EXPECT_EQ(store.add("sum", 0), 10);
+  });
+}
+
+TEST(Store, OfASecondAttemptIsEmptyThoughItsHostIsTheSame) {
+  run_ranks(2, [](const World& world) {
+    Store first = Store::join();
+    const std::string key = "count/" + std::to_string(world.rank);
+    EXPECT_EQ(first.add(key, 5), 5);
+    ::setenv("TORCHELASTIC_RESTART_COUNT", "1", 1);
+    ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);  // what rank 0 hosts stays, as torchrun's would
+    Store second = Store::join();
+    EXPECT_EQ(second.add(key, 1), 1);
+    if (world.rank == 1) second.set("done", "");
+    if (world.rank == 0) second.get("done");
   });
 }
 
