@@ -8,12 +8,10 @@ PREFIX ?= $(HOME)/.local
 ONLY ?=
 JOBS ?= $(shell nproc)
 
-# A compiler named on the command line gets a folder of its own, so that switching back rebuilds nothing.
-ifeq ($(origin CXX),command line)
-  SUFFIX := $(notdir $(CXX))-
-endif
+# A compiler that is named gets a folder of its own, so that switching back rebuilds nothing.
 ifneq ($(origin CXX),default)
   export CXX
+  SUFFIX := $(notdir $(CXX))-
   COMPILER := -DCMAKE_CXX_COMPILER=$(CXX)
 endif
 BUILD := build$(if $(SUFFIX)$(filter-out release,$(PRESET)),/$(SUFFIX)$(PRESET))

@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FORMAT_VERSION = 14  # another one lays the same code out in other lines
-GCC_ONLY = re.compile(r" -fpch-preprocess| -Winvalid-pch| -include \S+cmake_pch\.hxx")  # clang reads no header that GCC compiled
+GCC_ONLY = re.compile(r" -fpch-preprocess| -Winvalid-pch| -include (?:\\.|\S)+?cmake_pch\.hxx")  # clang reads no header that GCC compiled
 
 
 def run(*command: object) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-// Each rank adds up its share of 1 .. 1000 and leaves the result in the store; rank 0 puts the shares together.
+// Each rank adds up its share of 1 .. 1000; the store adds up the shares.
 //
 //   tandem run -n 2 build/bin/examples/01_hello_ranks
 
@@ -13,16 +13,12 @@ int main() {
     auto store = tandem::Store::join();
 
     const auto share = torch::arange(1 + world.rank, 1001, world.size).sum().item<std::int64_t>();
-    store.set("sum/" + std::to_string(world.rank), std::to_string(share));
-    store.set("pid/" + std::to_string(world.rank), std::to_string(getpid()));
+    store.set(std::to_string(world.rank), "process " + std::to_string(getpid()) + ": " + std::to_string(share));
+    const std::int64_t total = store.sum("total", share);
     if (!world.is_main()) return;
 
-    std::int64_t total = 0;
     for (int rank = 0; rank < world.size; ++rank) {
-      const std::string sum = store.get("sum/" + std::to_string(rank));
-      const std::string pid = store.get("pid/" + std::to_string(rank));
-      std::cout << "rank " << rank << " of " << world.size << ", process " << pid << ": " << sum << '\n';
-      total += std::stoll(sum);
+      std::cout << "rank " << rank << " of " << world.size << ", " << store.get(std::to_string(rank)) << '\n';
     }
     std::cout << "together: " << total << " (1 + 2 + ... + 1000 is 500500)\n";
   });

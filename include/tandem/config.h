@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,9 +22,9 @@ struct ProgramText {
 
 // What is left of a command line once a configuration took its flags.
 struct LoadedConfig {
-  std::vector<Field> fields;      // refer to the configuration that was loaded, which must outlive them
-  std::vector<std::string> rest;  // the first word that is no flag, and all that follows it
-  std::string text;               // not empty: --help or --dump-config was given; print this and end
+  std::vector<Field> fields;        // refer to the configuration that was loaded, which must outlive them
+  std::vector<std::string> rest;    // the first word that is no flag, and all that follows it
+  std::optional<std::string> text;  // --help or --dump-config was given: print this and end
 };
 
 // Sets `fields` from the file named by --config, then from the flags in `args`: default < file < flag; then calls

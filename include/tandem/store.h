@@ -14,7 +14,8 @@ class StoreClient;
 }
 
 // Where the ranks of a run meet: a small table of texts and counters that rank 0 hosts (c10d's TCPStore). It is for
-// finding each other and for small results, not for tensors. Used by one thread at a time.
+// finding each other and for small results, not for tensors. Used by one thread at a time. When it goes, rank 0 waits
+// for the others to let go of theirs (not when an exception ends it), so that nobody loses the table.
 class Store {
  public:
   // Waits until every rank has joined. An Error of kind Rendezvous names the ranks that did not come in time, or the
@@ -34,6 +35,9 @@ class Store {
 
   // Adds to a counter that begins at 0; returns the new count. Does not wait.
   std::int64_t add(const std::string& key, std::int64_t amount);
+
+  // The sum of the values of all ranks, on all ranks, each of which calls it once for a key.
+  std::int64_t sum(const std::string& key, std::int64_t value);
 
  private:
   explicit Store(std::unique_ptr<detail::StoreClient> client);

@@ -75,7 +75,8 @@ struct ScalarFormat<Value> {
   static std::string allowed() {
     using Limits = std::numeric_limits<Value>;
     if constexpr (!Limits::is_integer) return "a number";
-    if constexpr (sizeof(Value) == 8) return Limits::is_signed ? "a whole number" : "a whole number of 0 or more";
+    if constexpr (sizeof(Value) == 8)
+      return Limits::is_signed ? "a 64-bit whole number" : "a 64-bit whole number, not below 0";
     return "a whole number from " + write(Limits::min()) + " to " + write(Limits::max());
   }
 };
@@ -184,7 +185,8 @@ struct ValueFormat<std::vector<Value>> {
 
 template <class Value>
 struct ValueFormat<std::optional<Value>> {
-  static constexpr ValueShape kShape = ValueFormat<Value>::kShape;
+  static constexpr ValueShape kShape =
+      ValueFormat<Value>::kShape == ValueShape::Text ? ValueShape::Text : ValueShape::Plain;
   static constexpr bool kList = ValueFormat<Value>::kList;
   static constexpr bool kOptional = true;
   static std::optional<std::optional<Value>> read(const Written& written) {

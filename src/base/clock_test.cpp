@@ -20,11 +20,19 @@ TEST(Deadline, InThePastHasPassedAndDoesNotWait) {
   EXPECT_EQ(deadline.poll_ms(), 0);
 }
 
-TEST(Deadline, AheadHasNotPassedAndRoundsItsWaitUp) {
+TEST(Deadline, AheadHasNotPassed) {
   const Deadline deadline(1h);
   EXPECT_FALSE(deadline.passed());
   EXPECT_GT(deadline.poll_ms(), 3'590'000);
   EXPECT_LE(deadline.poll_ms(), 3'600'000);
+}
+
+TEST(Deadline, NeverSaysZeroBeforeItHasPassed) {
+  const Deadline deadline(20ms);
+  while (!deadline.passed()) {
+    const int wait = deadline.poll_ms();
+    EXPECT_TRUE(wait >= 1 || deadline.passed());
+  }
 }
 
 TEST(Deadline, FarAheadFitsPollsInteger) { EXPECT_EQ(Deadline(24h * 365).poll_ms(), 2147483647); }

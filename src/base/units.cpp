@@ -45,7 +45,7 @@ std::optional<std::uint64_t> scaled(std::string_view number, std::uint64_t unit)
   const std::size_t dot = number.find('.');
   const std::string_view fraction = dot == std::string_view::npos ? "" : number.substr(dot + 1);
   const auto digits = to_unsigned(str(number.substr(0, dot), fraction));
-  if (!digits || fraction.size() > 9 || dot == 0 || number.ends_with('.')) return std::nullopt;
+  if (!digits || dot == 0 || number.ends_with('.')) return std::nullopt;
   std::uint64_t product = 0;
   if (__builtin_mul_overflow(*digits, unit, &product)) return std::nullopt;
   for (std::size_t i = 0; i < fraction.size(); ++i) {

@@ -12,15 +12,16 @@
 namespace tandem {
 namespace {
 
-constexpr const char* kHint = "start the program with `tandem run -n N`, or unset RANK to run it alone";
+constexpr const char* kHint = "start the program with `tandem run -n N`, or unset RANK and WORLD_SIZE to run it alone";
 
 int read_int(const Lookup& lookup, const std::string& name, int otherwise) {
   const auto text = lookup(name);
   if (!text) return otherwise;
   const auto number = to_integer(*text);
   if (!number || *number < 0 || *number > INT_MAX) {
-    fail(ErrorKind::Launch, str("worker environment: ", name, "='", *text, "' is not a whole number of 0 or more"),
-         kHint);
+    fail(ErrorKind::Launch,
+         str("worker environment: ", name, "='", *text, "' is not a whole number from 0 to ", INT_MAX),
+         str("set it right, or unset it; `tandem run -n N` sets it by itself"));
   }
   return static_cast<int>(*number);
 }

@@ -11,8 +11,8 @@
 
 namespace tandem {
 
-// What a launcher tells a worker: torchrun's variables, and ours that begin with TANDEM_. This file is the whole
-// contract; launch/ writes it, the library reads it, and nobody else looks at the environment.
+// What a launcher tells a worker, in torchrun's variables. This file is the whole contract; launch/ writes it, the
+// library reads it, and nobody else looks at the environment.
 struct WorkerEnv {
   World world;
   std::string master_addr = "127.0.0.1";  // where rank 0 hosts the store

@@ -85,13 +85,17 @@ TEST(WorkerEnv, RefusesPlacesThatContradictThemselves) {
   EXPECT_EQ(message_of(in({{"RANK", "2"}, {"WORLD_SIZE", "2"}})),
             "worker environment: RANK=2 does not fit WORLD_SIZE=2");
   EXPECT_EQ(message_of(in({{"RANK", "x"}, {"WORLD_SIZE", "2"}})),
-            "worker environment: RANK='x' is not a whole number of 0 or more");
+            "worker environment: RANK='x' is not a whole number from 0 to 2147483647");
   EXPECT_EQ(message_of(in({{"RANK", "-1"}, {"WORLD_SIZE", "2"}})),
-            "worker environment: RANK='-1' is not a whole number of 0 or more");
+            "worker environment: RANK='-1' is not a whole number from 0 to 2147483647");
   EXPECT_EQ(message_of(in({{"RANK", "0"}, {"WORLD_SIZE", "0"}})),
             "worker environment: RANK=0 does not fit WORLD_SIZE=0");
   EXPECT_EQ(message_of(in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}})),
             "worker environment: LOCAL_RANK=2 does not fit LOCAL_WORLD_SIZE=2");
+  EXPECT_EQ(message_of(in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "3"}})),
+            "worker environment: LOCAL_WORLD_SIZE - 1=2 does not fit WORLD_SIZE=2");
+  EXPECT_EQ(message_of(in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"GROUP_RANK", "2"}, {"GROUP_WORLD_SIZE", "2"}})),
+            "worker environment: GROUP_RANK=2 does not fit GROUP_WORLD_SIZE=2");
   EXPECT_EQ(message_of(in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "65536"}})),
             "worker environment: MASTER_PORT=65536 does not fit the number of ports=65536");
 }

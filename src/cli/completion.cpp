@@ -44,6 +44,7 @@ _tandem() {
   fi
   compadd -a choices
 }
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
 compdef _tandem tandem
 )sh";
 
@@ -108,7 +109,7 @@ std::string fish_script() {
 int run(std::span<const std::string> args) {
   CompletionOptions options;
   const LoadedConfig loaded = load_config(options, args, kProgram);
-  if (!loaded.text.empty()) return print(loaded.text);
+  if (loaded.text) return print(*loaded.text);
   const std::string shell = loaded.rest.size() == 1 ? loaded.rest.front() : "";
   if (shell == "bash") return print(script(kBash, "words='", "'"));
   if (shell == "zsh") return print(script(kZsh, "choices=(", ")"));

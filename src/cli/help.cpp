@@ -1,3 +1,5 @@
+#include <tandem/error.h>
+
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/dispatch.h"
@@ -9,7 +11,7 @@ constexpr std::string_view kTop = R"(Tandem: data-parallel training you can trus
 
 examples:
   tandem run -n 2 ./train --lr 3e-4    two ranks of a program, on this machine
-  tandem run -n 4 python3 train.py     the same for a script; torchrun's environment
+  tandem run -n 4 python3 train.py     the same for a script, with torchrun's variables
   tandem help run                      what `tandem run` takes
 
 commands:
@@ -30,7 +32,11 @@ std::string top_help() {
 }
 
 int run(std::span<const std::string> args) {
-  if (args.empty() || args.front().starts_with('-')) return print(top_help());
+  if (args.empty() || args.front() == "--help" || args.front() == "-h") return print(top_help());
+  if (args.size() > 1) {
+    fail(ErrorKind::Usage, str("tandem help: '", args[1], "' is one word too many"),
+         str("try `tandem help ", args.front(), '`'));
+  }
   const std::vector<std::string> ask = {args.front(), "--help"};
   return dispatch(ask);
 }

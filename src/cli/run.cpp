@@ -12,13 +12,13 @@ namespace {
 const ProgramText kProgram{
     .name = "tandem run",
     .arguments = "program [arguments]",
-    .about = "Starts N ranks of a program, each with torchrun's environment, and waits for them.",
+    .about = "Starts N ranks of a program, each with torchrun's variables (RANK, WORLD_SIZE, ...), and waits for them.",
     .examples = {"tandem run -n 2 ./train --lr 3e-4", "tandem run -n 4 python3 train.py"}};
 
 int run(std::span<const std::string> args) {
   LaunchOptions options;
   const LoadedConfig loaded = load_config(options, args, kProgram);
-  if (!loaded.text.empty()) return print(loaded.text);
+  if (loaded.text) return print(*loaded.text);
   if (loaded.rest.empty()) {
     fail(ErrorKind::Usage, "tandem run: no program was given", str("try `", kProgram.examples.front(), '`'));
   }

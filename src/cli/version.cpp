@@ -23,7 +23,7 @@ const ProgramText kProgram{.name = "tandem version",
 int run(std::span<const std::string> args) {
   VersionOptions options;
   const LoadedConfig loaded = load_config(options, args, kProgram);
-  if (!loaded.text.empty()) return print(loaded.text);
+  if (loaded.text) return print(*loaded.text);
   if (!options.json) {
     return print(str("tandem ", kVersion, "\ncompiler ", kCompiler, "\nbuilt for torch ", kTorch, '\n'));
   }

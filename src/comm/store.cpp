@@ -2,6 +2,9 @@
 #include <tandem/store.h>
 #include <tandem/units.h>
 
+#include <algorithm>
+#include <exception>
+
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -11,75 +14,146 @@
 #include "base/worker_env.h"
 
 namespace tandem {
+
+using std::chrono::milliseconds;
+
 namespace detail {
 
+// Runs an operation on the table, and says in our words what c10d says when it fails.
+template <class Operation>
+auto translated(const std::string& what, Operation operation) {
+  try {
+    return operation();
+  } catch (const c10::Error& error) {
+    const std::string_view text = error.what_without_backtrace();
+    fail(ErrorKind::Comm, str("store: lost while ", what, ": ", text.substr(0, text.find('\n'))),
+         "rank 0 hosts the store and has probably ended; look at its output");
+  }
+}
+
+// The connection to the table, as the host or as a client of it.
 class StoreClient {
  public:
-  World world;
-  std::chrono::milliseconds timeout;
-  c10::intrusive_ptr<c10d::Store> table;
+  StoreClient(const WorkerEnv& env, milliseconds timeout);
+  ~StoreClient();
+  StoreClient(const StoreClient&) = delete;
+  StoreClient& operator=(const StoreClient&) = delete;
+
+  const World& world() const { return world_; }
+  milliseconds timeout() const { return timeout_; }
+
+  void set(const std::string& key, const std::string& value) {
+    translated(str("setting '", key, '\''),
+               [&] { table_->set(key, std::vector<std::uint8_t>(value.begin(), value.end())); });
+  }
+
+  std::int64_t add(const std::string& key, std::int64_t amount) {
+    return translated(str("adding to '", key, '\''), [&] { return table_->add(key, amount); });
+  }
+
+  // False when nobody has set it by then.
+  bool wait(const std::string& key, const Deadline& deadline) {
+    return translated(str("waiting for '", key, '\''), [&] {
+      try {
+        table_->wait({key}, milliseconds(std::max(1, deadline.poll_ms())));
+        return true;
+      } catch (const c10::Error&) {
+        if (deadline.passed()) return false;
+        throw;
+      }
+    });
+  }
+
+  std::string get(const std::string& key) {
+    const auto value = translated(str("reading '", key, '\''), [&] { return table_->get(key); });
+    return {value.begin(), value.end()};
+  }
+
+  // Returns when every rank has called it with that key; false when some have not by then.
+  bool meet(const std::string& key, const Deadline& deadline) {
+    if (add(str(key, "/count"), 1) == world_.size) set(str(key, "/all"), "");
+    return wait(str(key, "/all"), deadline);
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Store> connect(const WorkerEnv& env) const;
+
+  World world_;
+  milliseconds timeout_;
+  bool hosts_;
+  int exceptions_ = std::uncaught_exceptions();
+  c10::intrusive_ptr<c10d::Store> table_;
 };
+
+StoreClient::StoreClient(const WorkerEnv& env, milliseconds timeout)
+    : world_(env.world),
+      timeout_(timeout),
+      hosts_(env.world.is_main() && !env.launcher_hosts_store),
+      table_(connect(env)) {}
+
+StoreClient::~StoreClient() {
+  if (std::uncaught_exceptions() > exceptions_) return;
+  try {
+    if (add("left/count", 1) == world_.size) set("left/all", "");
+    if (hosts_) wait("left/all", Deadline(timeout_));
+  } catch (const Error&) {
+    // A peer or the host is gone already: there is nobody left to wait for.
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> StoreClient::connect(const WorkerEnv& env) const {
+  if (world_.size == 1) return c10::make_intrusive<c10d::HashStore>();
+  if (env.master_port == 0) {
+    fail(ErrorKind::Rendezvous, str("rendezvous: WORLD_SIZE is ", world_.size, ", but MASTER_PORT is not set"),
+         "start the program with `tandem run -n N`, or set MASTER_ADDR and MASTER_PORT");
+  }
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(env.master_port);
+  options.isServer = hosts_;
+  options.waitWorkers = false;
+  options.timeout = timeout_;
+  try {
+    // Each attempt of a restarted run sees a table of its own.
+    return c10::make_intrusive<c10d::PrefixStore>(str("tandem/", env.restart_count),
+                                                  c10::make_intrusive<c10d::TCPStore>(env.master_addr, options));
+  } catch (const c10::Error&) {
+    const std::string address = str(env.master_addr, ':', env.master_port);
+    if (hosts_) {
+      fail(ErrorKind::Rendezvous, str("rendezvous: rank 0 cannot host the store at ", address),
+           "another program may hold that port; `tandem run` picks a free one");
+    }
+    fail(ErrorKind::Rendezvous,
+         str("rendezvous: the store at ", address, " was not reached within ", duration_text(timeout_)),
+         "rank 0 hosts it: look for its error, and check MASTER_ADDR and MASTER_PORT");
+  }
+}
 
 }  // namespace detail
 
 namespace {
 
-using std::chrono::milliseconds;
-
-std::string joined_key(int rank) { return str("joined/", rank); }
-
-c10::intrusive_ptr<c10d::Store> connect(const WorkerEnv& env, milliseconds timeout) {
-  if (env.world.size == 1) return c10::make_intrusive<c10d::HashStore>();
-  if (env.master_port == 0) {
-    fail(ErrorKind::Rendezvous, str("rendezvous: WORLD_SIZE is ", env.world.size, ", but MASTER_PORT is not set"),
-         "start the program with `tandem run -n N`, or set MASTER_ADDR and MASTER_PORT");
-  }
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(env.master_port);
-  options.isServer = env.world.is_main() && !env.launcher_hosts_store;
-  options.waitWorkers = false;
-  options.timeout = timeout;
-  try {
-    // Each attempt of a restarted job sees a table of its own.
-    return c10::make_intrusive<c10d::PrefixStore>(str("tandem/", env.restart_count),
-                                                  c10::make_intrusive<c10d::TCPStore>(env.master_addr, options));
-  } catch (const c10::Error& error) {
-    const std::string address = str(env.master_addr, ':', env.master_port);
-    if (options.isServer) {
-      fail(ErrorKind::Rendezvous,
-           str("rendezvous: rank 0 cannot host the store at ", address, ": ", error.what_without_backtrace()),
-           "another program may hold that port; `tandem run` picks a free one");
-    }
-    fail(ErrorKind::Rendezvous,
-         str("rendezvous: the store at ", address, " was not reached within ", duration_text(timeout)),
-         "rank 0 hosts it: look for its error, and check MASTER_ADDR and MASTER_PORT");
-  }
-}
-
-void wait_for_all(const detail::StoreClient& client) {
-  const Deadline deadline(client.timeout);
+void wait_for_all(detail::StoreClient& client) {
+  const Deadline deadline(client.timeout());
   std::vector<std::string> missing;
-  for (int rank = 0; rank < client.world.size; ++rank) {
-    try {
-      client.table->wait({joined_key(rank)}, milliseconds(std::max(1, deadline.poll_ms())));
-    } catch (const c10::Error&) {
-      missing.push_back(str(rank));
-    }
+  for (int rank = 0; rank < client.world().size; ++rank) {
+    if (!client.wait(str("joined/", rank), deadline)) missing.push_back(str(rank));
   }
   if (missing.empty()) return;
   fail(ErrorKind::Rendezvous,
-       str("rendezvous: of ", client.world.size, " ranks, ", missing.size(), " did not come within ",
-           duration_text(client.timeout), ": ", join(missing, ", ")),
+       str("rendezvous: of ", client.world().size, " ranks, ", missing.size(), " did not come within ",
+           duration_text(client.timeout()), ": ", join(missing, ", ")),
        "look at the output of those ranks");
 }
+
+// Keys of users, apart from ours.
+std::string user_key(const std::string& key) { return str("user/", key); }
 
 }  // namespace
 
 Store Store::join(milliseconds timeout) {
   const WorkerEnv env = read_worker_env();
-  auto client = std::make_unique<detail::StoreClient>(
-      detail::StoreClient{.world = env.world, .timeout = timeout, .table = connect(env, timeout)});
-  client->table->set(joined_key(env.world.rank), std::vector<std::uint8_t>{1});
+  auto client = std::make_unique<detail::StoreClient>(env, timeout);
+  client->set(str("joined/", env.world.rank), "");
   wait_for_all(*client);
   return Store(std::move(client));
 }
@@ -89,30 +163,25 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
-const World& Store::world() const { return client_->world; }
+const World& Store::world() const { return client_->world(); }
 
-void Store::set(const std::string& key, const std::string& value) {
-  client_->table->set(str("user/", key), std::vector<std::uint8_t>(value.begin(), value.end()));
-}
+void Store::set(const std::string& key, const std::string& value) { client_->set(user_key(key), value); }
 
 std::string Store::get(const std::string& key) {
-  const Stopwatch watch;
-  try {
-    client_->table->wait({str("user/", key)}, client_->timeout);
-    const std::vector<std::uint8_t> value = client_->table->get(str("user/", key));
-    return {value.begin(), value.end()};
-  } catch (const c10::Error& error) {
-    if (watch.elapsed() >= client_->timeout) {
-      fail(ErrorKind::Timeout, str("store: nobody set '", key, "' within ", duration_text(client_->timeout)),
-           "a rank that should have set it may have failed; look at its output");
-    }
-    fail(ErrorKind::Comm, str("store: lost while waiting for '", key, "': ", error.what_without_backtrace()),
-         "rank 0 hosts the store and has probably ended; look at its output");
-  }
+  if (client_->wait(user_key(key), Deadline(client_->timeout()))) return client_->get(user_key(key));
+  fail(ErrorKind::Timeout, str("store: nobody set '", key, "' within ", duration_text(client_->timeout())),
+       "a rank that should have set it may have failed; look at its output");
 }
 
-std::int64_t Store::add(const std::string& key, std::int64_t amount) {
-  return client_->table->add(str("user/", key), amount);
+std::int64_t Store::add(const std::string& key, std::int64_t amount) { return client_->add(user_key(key), amount); }
+
+std::int64_t Store::sum(const std::string& key, std::int64_t value) {
+  const std::string total = str("sum/", key);
+  client_->add(total, value);
+  if (client_->meet(total, Deadline(client_->timeout()))) return client_->add(total, 0);
+  fail(ErrorKind::Timeout,
+       str("store: not all ranks came to the sum '", key, "' within ", duration_text(client_->timeout())),
+       "every rank must call it; look at the output of those that did not");
 }
 
 }  // namespace tandem

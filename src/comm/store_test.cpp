@@ -2,8 +2,13 @@
 #include <tandem/error.h>
 #include <tandem/store.h>
 
+#include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "multiproc/run_ranks.h"
 
@@ -28,10 +33,18 @@ TEST(Store, CarriesTextsFromEveryRankToEveryRank) {
     EXPECT_EQ(store.get("from/0"), "value 1");
     EXPECT_EQ(store.get("from/1"), "value 2");
     EXPECT_EQ(store.get("from/2"), "value 3");
-    // Rank 0 hosts the table, so it leaves last.
-    if (world.rank > 0) store.set("done/" + std::to_string(world.rank), "");
-    if (world.rank > 0) return;
-    EXPECT_EQ(store.get("done/1") + store.get("done/2"), "");
+  });
+}
+
+TEST(Store, StaysUntilTheLastRankHasLeft) {
+  for (int round = 0; round < 5; ++round) run_ranks(8, [](const World&) { Store::join(); });
+}
+
+TEST(Store, SumsOverRanksAndGivesEveryRankTheSum) {
+  run_ranks(4, [](const World& world) {
+    Store store = Store::join();
+    EXPECT_EQ(store.sum("first", world.rank + 1), 10);
+    EXPECT_EQ(store.sum("second", 10 * (world.rank + 1)), 100);
   });
 }
 
@@ -55,8 +68,6 @@ TEST(Store, OfASecondAttemptIsEmptyThoughItsHostIsTheSame) {
     ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);  // what rank 0 hosts stays, as torchrun's would
     Store second = Store::join();
     EXPECT_EQ(second.add(key, 1), 1);
-    if (world.rank == 1) second.set("done", "");
-    if (world.rank == 0) second.get("done");
   });
 }
 
@@ -94,19 +105,81 @@ TEST(Store, GivesUpOnAKeyThatNobodySets) {
       << ends.at(0).output;
 }
 
-TEST(Store, ReportsALostHost) {
+// Rank 0 dies by a signal once rank 1 is in the store; rank 1 then does `use`.
+std::vector<RankEnd> lose_the_host(const std::function<void(Store&)>& use) {
+  return run_ranks_to_end(
+      2,
+      [&](const World& world) {
+        Store store = Store::join(30s);
+        if (world.rank == 0) {
+          store.get("ready");
+          ::raise(SIGKILL);
+        }
+        store.set("ready", "");
+        while (true) use(store);
+      },
+      60s);
+}
+
+void expect_lost(const std::vector<RankEnd>& ends, const std::string& sentence) {
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[1].status.code, 6) << ends[1].output;
+  EXPECT_NE(ends[1].output.find("error: store: lost while " + sentence), std::string::npos) << ends[1].output;
+  EXPECT_NE(ends[1].output.find("\nhint: rank 0 hosts the store and has probably ended"), std::string::npos);
+}
+
+TEST(Store, ReportsALostHostWhoeverWaits) {
+  expect_lost(lose_the_host([](Store& store) { store.get("never"); }), "waiting for 'user/never'");
+}
+
+TEST(Store, ReportsALostHostWhoeverWrites) {
+  expect_lost(lose_the_host([](Store& store) { store.add("count", 1); }), "adding to 'user/count'");
+}
+
+TEST(Store, DoesNotWaitForOthersWhenAnExceptionEndsIt) {
   const auto ends = run_ranks_to_end(
       2,
       [](const World& world) {
-        Store store = Store::join(30s);
-        if (world.rank == 1) store.set("ready", "");
-        if (world.rank == 1) store.get("never");
-        store.get("ready");
+        Store store = Store::join(200s);
+        if (world.rank == 0) fail(ErrorKind::Data, "no rows", "look there");
+        store.get("never");
+      },
+      100s);
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(ends[0].status.code, 8) << ends[0].output;
+  EXPECT_EQ(ends[1].status.code, 6) << ends[1].output;
+}
+
+TEST(Store, NeedsAPortToMeetAt) {
+  const auto ends = run_ranks_to_end(
+      2,
+      [](const World&) {
+        ::unsetenv("MASTER_PORT");
+        Store::join(1s);
       },
       60s);
-  EXPECT_TRUE(ends.at(0).status.ok()) << ends.at(0).output;
-  EXPECT_EQ(ends.at(1).status.code, 6) << ends.at(1).output;
-  EXPECT_NE(ends.at(1).output.find("store: lost while waiting for 'never'"), std::string::npos) << ends.at(1).output;
+  EXPECT_EQ(ends.at(1).status.code, 5);
+  EXPECT_NE(ends.at(1).output.find("rendezvous: WORLD_SIZE is 2, but MASTER_PORT is not set\nhint: "),
+            std::string::npos)
+      << ends.at(1).output;
+}
+
+TEST(Store, SaysThatThePortIsTaken) {
+  const auto ends = run_ranks_to_end(
+      2,
+      [](const World& world) {
+        if (world.rank == 1) return;
+        c10d::TCPStoreOptions options;
+        options.isServer = true;
+        options.waitWorkers = false;
+        const auto other = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+        ::setenv("MASTER_PORT", std::to_string(other->getPort()).c_str(), 1);
+        Store::join(1s);
+      },
+      60s);
+  EXPECT_EQ(ends.at(0).status.code, 5) << ends.at(0).output;
+  EXPECT_NE(ends.at(0).output.find("rendezvous: rank 0 cannot host the store at 127.0.0.1:"), std::string::npos)
+      << ends.at(0).output;
 }
 
 }  // namespace

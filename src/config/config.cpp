@@ -16,6 +16,24 @@ void set_from_flag(Field& field, const std::string& text, const ProgramText& pro
   set_field(field, flag_value(field, text), flag, ErrorKind::Usage, str(program.name, ": ", flag));
 }
 
+// What `validate` finds wrong it says by the names of fields; where these were set it cannot know.
+void validate_with_sources(const std::function<void()>& validate, std::span<const Field> fields) {
+  try {
+    validate();
+  } catch (const Error& error) {
+    std::vector<std::string> sources;
+    bool by_flags = true;
+    for (const Field& field : fields) {
+      if (field.source.empty() || error.message().find(field.name) == std::string::npos) continue;
+      sources.push_back(field.source);
+      by_flags = by_flags && field.source == flag_names(field).front();
+    }
+    if (sources.empty()) throw;
+    fail(by_flags ? ErrorKind::Usage : ErrorKind::Config, str(error.message(), " (", join(sources, ", "), ')'),
+         error.hint());
+  }
+}
+
 }  // namespace
 
 LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string> args, const ProgramText& program,
@@ -33,8 +51,9 @@ LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string>
   for (const GivenFlag& flag : given.flags) {
     if (flag.field < fields.size()) set_from_flag(fields[flag.field], flag.text, program);
   }
-  validate();
-  std::string text = options.dump_config ? config_yaml(fields) : "";
+  validate_with_sources(validate, fields);
+  std::optional<std::string> text;
+  if (options.dump_config) text = config_yaml(fields);
   return {.fields = std::move(fields), .rest = std::move(given.rest), .text = std::move(text)};
 }
 

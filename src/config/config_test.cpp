@@ -169,9 +169,24 @@ TEST(Config, TakesSwitchesInEverySpelling) {
   EXPECT_FALSE(load({"--no-optimizer.nesterov"}).optimizer.nesterov);
 }
 
+TEST(Config, TakesAnEmptyValueForEmptyAndNotTheNextWord) {
+  const SampleConfig config = load({"--name=", "--batch-size", "3", "--tags=", "--note="});
+  EXPECT_EQ(config.name, "");
+  EXPECT_EQ(config.batch_size, 3);
+  EXPECT_EQ(config.tags, std::vector<std::string>());
+  EXPECT_EQ(config.note, "");
+  EXPECT_EQ(load({"-b=4"}).batch_size, 4);
+  EXPECT_EQ(load({"--name", "--batch-size=9"}).name, "--batch-size=9");
+  EXPECT_EQ(failure_of({"--batch-size="}).message,
+            "sample: --batch-size: '' was given, allowed is a 64-bit whole number");
+  EXPECT_EQ(failure_of({"--shuffle="}).message, "sample: --shuffle= was given no value");
+}
+
 TEST(Config, TakesListsWithCommasInsideAndEmptyLists) {
   EXPECT_EQ(load({"--tags", "[a, \"b,c\"]"}).tags, (std::vector<std::string>{"a", "b,c"}));
   EXPECT_EQ(load({"--tags", ""}).tags, std::vector<std::string>());
+  EXPECT_EQ(failure_of({"--tags", "[a,b"}).message,
+            "sample: --tags: '[a,b' was given, allowed is a list, each a text in UTF-8");
   EXPECT_EQ(load({"--optimizer.betas", "[]"}).optimizer.betas, std::vector<double>());
 }
 
@@ -218,7 +233,7 @@ TEST(Config, SaysWhatAFlagWasGivenAndWhatIsAllowed) {
   EXPECT_EQ(failure_of({"--optimizer.betas", "0.9,x"}).message,
             "sample: --optimizer.betas: '[0.9, x]' was given, allowed is a list, each a number");
   EXPECT_EQ(failure_of({"--max-steps", "x"}).message,
-            "sample: --max-steps: 'x' was given, allowed is a whole number, or none");
+            "sample: --max-steps: 'x' was given, allowed is a 64-bit whole number, or none");
   EXPECT_EQ(failure_of({"--name", "\xFF"}).message, "sample: --name: '\xFF' was given, allowed is a text in UTF-8");
 }
 
@@ -245,15 +260,17 @@ TEST(Config, SaysWhatAFileGaveWhatIsAllowedAndWhere) {
   const Failure failure = failure_in_file("\noptimizer:\n  lr: fast\n");
   EXPECT_EQ(failure.kind, ErrorKind::Config);
   EXPECT_EQ(failure.message, ":3: optimizer.lr: 'fast' was given, allowed is a number");
-  EXPECT_EQ(failure_in_file("batch-size:\n").message, ":1: batch-size: nothing was given, allowed is a whole number");
+  EXPECT_EQ(failure_in_file("batch-size:\n").message,
+            ":1: batch-size: nothing was given, allowed is a 64-bit whole number");
   EXPECT_EQ(failure_in_file("tags: a\n").message, ":1: tags: 'a' was given, allowed is a list, each a text in UTF-8");
-  EXPECT_EQ(failure_in_file("batch-size: [1]\n").message, ":1: batch-size: '[1]' was given, allowed is a whole number");
+  EXPECT_EQ(failure_in_file("batch-size: [1]\n").message,
+            ":1: batch-size: '[1]' was given, allowed is a 64-bit whole number");
 }
 
 TEST(Config, RefusesAFileOfTheWrongShape) {
   EXPECT_EQ(failure_in_file("optimizer: 3\n").message, ":1: optimizer is a section, and was given a value");
   EXPECT_EQ(failure_in_file("name: {a: 1}\n").message, ":1: name is one setting, and was given a section");
-  EXPECT_EQ(failure_in_file("tags: [[a]]\n").message, ":1: tags was given a list inside a list");
+  EXPECT_EQ(failure_in_file("tags: [[a]]\n").message, ":1: tags was given a list with an item that is no plain value");
   EXPECT_EQ(failure_in_file("name: a\nbatch-size: 1\nname: b\n").message.substr(0, 31),
             ":3: name is given twice, first ");
   EXPECT_EQ(failure_in_file("- a\n- b\n").message, ":1: the file is not a list of settings");
@@ -280,9 +297,19 @@ TEST(Config, TakesAnEmptyFile) {
   EXPECT_EQ(load({"--config", file.path()}), SampleConfig());
 }
 
+TEST(Config, TakesAnEmptySection) {
+  const TempFile file("optimizer:\nname: x\n");
+  EXPECT_EQ(load({"--config", file.path()}).name, "x");
+}
+
 TEST(Config, ValidatesNestedStructsAfterAllIsSet) {
-  EXPECT_EQ(failure_of({"--optimizer.lr", "-1"}).message, "optimizer.lr is negative");
+  const Failure by_flag = failure_of({"--optimizer.lr", "-1"});
+  EXPECT_EQ(by_flag.message, "optimizer.lr is negative (--optimizer.lr)");
+  EXPECT_EQ(by_flag.kind, ErrorKind::Usage);
   const TempFile file("optimizer: {lr: -1}\n");
+  const Failure by_file = failure_of({"--config", file.path()});
+  EXPECT_EQ(by_file.message, "optimizer.lr is negative (" + file.path() + ":1)");
+  EXPECT_EQ(by_file.kind, ErrorKind::Config);
   EXPECT_EQ(load({"--config", file.path(), "--optimizer.lr", "1"}).optimizer.lr, 1.0);
 }
 
@@ -290,7 +317,7 @@ TEST(Config, DumpsEverySettingWithTheSourceOfWhatIsNotDefault) {
   const TempFile file("optimizer:\n  lr: 1e-3\n");
   SampleConfig config;
   const Args args = {"--config", file.path(), "-b", "16", "--tags", "a,\"b", "--level", "3", "--dump-config"};
-  EXPECT_EQ(load_config(config, args, kSampleProgram).text, R"(batch-size: 16  # --batch-size
+  EXPECT_EQ(load_config(config, args, kSampleProgram).text.value(), R"(batch-size: 16  # --batch-size
 level: 3
 dropout: 0.1
 shuffle: true
@@ -340,9 +367,9 @@ TEST(Config, PrintsHelpWithExamplesFirstAndEveryFlagWithItsDefault) {
   const ProgramText program{.name = "sample", .arguments = "", .about = "Learns.", .examples = {"sample -b 2"}};
   SampleConfig config;
   const Args args = {"--help"};
-  const std::string text = load_config(config, args, program).text;
+  const std::string text = load_config(config, args, program).text.value();
   EXPECT_EQ(text.find("usage: sample [flags]\n\nLearns.\n\nexamples:\n  sample -b 2\n\nflags:\n"), 0U) << text;
-  EXPECT_NE(text.find("  -b, --batch-size              samples in a micro-batch (a whole number; default 8)\n"),
+  EXPECT_NE(text.find("  -b, --batch-size              samples in a micro-batch (a 64-bit whole number; default 8)\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("(on; --no-shuffle turns it off)"), std::string::npos) << text;
@@ -351,11 +378,83 @@ TEST(Config, PrintsHelpWithExamplesFirstAndEveryFlagWithItsDefault) {
   for (const std::size_t line_end : {text.find('\n')}) EXPECT_LE(line_end, 96U);
 }
 
+struct OddNames {
+  std::int64_t under_score = 1;
+  std::int64_t k = 2;
+  std::int64_t alias = 3;
+  std::optional<bool> maybe;
+};
+
+template <class Visitor>
+void visit_fields(OddNames& o, Visitor&& field) {
+  field("under_score", o.under_score, "");
+  field("k", o.k, "");
+  field("alias,other-name", o.alias, "");
+  field("maybe", o.maybe, "");
+}
+
+TEST(Config, StoresAndLoadsNamesWithUnderscoresAndOneLetterAndAliases) {
+  OddNames stored{.under_score = 10, .k = 20, .alias = 30, .maybe = false};
+  const TempFile file(config_yaml(fields_of(stored)));
+  OddNames loaded;
+  const Args args = {"--config", file.path()};
+  load_config(loaded, args, kSampleProgram);
+  EXPECT_EQ(loaded.under_score, 10);
+  EXPECT_EQ(loaded.k, 20);
+  EXPECT_EQ(loaded.alias, 30);
+  EXPECT_EQ(loaded.maybe, false);
+  const Args flags = {"--under-score", "1", "--other-name=4", "-k", "5", "--maybe", "none"};
+  load_config(loaded, flags, kSampleProgram);
+  EXPECT_EQ(loaded.under_score, 1);
+  EXPECT_EQ(loaded.alias, 4);
+  EXPECT_EQ(loaded.k, 5);
+  EXPECT_EQ(loaded.maybe, std::nullopt);
+}
+
+TEST(Config, ShowsInHelpTheFlagsThatAreTaken) {
+  OddNames config;
+  const Args args = {"--help"};
+  const std::string text = load_config(config, args, kSampleProgram).text.value();
+  EXPECT_NE(text.find("\n  -k "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n      --alias, --other-name "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n      --under-score "), std::string::npos) << text;
+}
+
+TEST(Config, TakesALongAliasAsAKey) {
+  const TempFile file("other_name: 7\n");
+  OddNames config;
+  const Args args = {"--config", file.path()};
+  load_config(config, args, kSampleProgram);
+  EXPECT_EQ(config.alias, 7);
+}
+
+struct SameShortName {
+  std::int64_t first = 1;
+  std::int64_t second = 2;
+};
+
+template <class Visitor>
+void visit_fields(SameShortName& o, Visitor&& field) {
+  field("first,x", o.first, "");
+  field("second,x", o.second, "");
+}
+
+TEST(Config, RefusesTwoSettingsWithOneFlag) {
+  SameShortName config;
+  try {
+    load_config(config, Args(), kSampleProgram);
+    FAIL() << "two settings share a flag";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Internal);
+    EXPECT_EQ(error.message().find("sample: two settings have the same flag: "), 0U) << error.message();
+  }
+}
+
 TEST(Config, PrintsHelpEvenWhereDefaultsAreNotValid) {
   SampleConfig config;
   config.optimizer.lr = -1;
   const Args args = {"--help"};
-  EXPECT_NE(load_config(config, args, kSampleProgram).text, "");
+  EXPECT_TRUE(load_config(config, args, kSampleProgram).text.has_value());
 }
 
 }  // namespace

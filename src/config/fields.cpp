@@ -1,12 +1,14 @@
 #include "config/fields.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace tandem {
 namespace detail {
 
 FieldName field_name(std::string_view prefix, std::string_view names) {
-  std::vector<std::string> parts = split(names, ',');
+  std::vector<std::string> parts = split(canonical_name(names), ',');
   FieldName name;
   name.name = prefix.empty() ? parts.front() : str(prefix, '.', parts.front());
   name.aliases.assign(parts.begin() + 1, parts.end());
@@ -25,7 +27,7 @@ std::string canonical_name(std::string_view name) { return replace_all(std::stri
 
 Field* find_field(std::span<Field> fields, std::string_view name) {
   for (Field& field : fields) {
-    if (field.name == name) return &field;
+    if (field.name == name || std::ranges::count(field.aliases, name) > 0) return &field;
   }
   return nullptr;
 }

@@ -35,6 +35,40 @@ CLI::Option* add_option(CLI::App& app, const Field& field) {
   return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+bool is_known(const std::string& flag, std::span<const Field> fields, bool is_switch) {
+  return std::ranges::any_of(fields, [&](const Field& field) {
+    const std::vector<std::string> names = split(option_names(field), ',');
+    return (field.shape == ValueShape::Switch) == is_switch && std::ranges::count(names, flag) > 0;
+  });
+}
+
+// Cuts --name=value in two, up to the first word that is no flag. CLI11 would take an empty value for none, and the
+// next word for the value; and of -n=2 it would take "=2".
+std::vector<std::string> cut_values(std::span<const std::string> args, std::span<const Field> fields,
+                                    const ProgramText& program) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string flag = args[i].substr(0, args[i].find('='));
+    const bool has_value = flag.size() < args[i].size();
+    if (!flag.starts_with('-') || flag == "--") {
+      words.insert(words.end(), args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
+      return words;
+    }
+    if (has_value && args[i].ends_with('=') && is_known(flag, fields, true)) {
+      fail(ErrorKind::Usage, str(program.name, ": ", args[i], " was given no value"),
+           str("say ", flag, ", or ", flag, "=false"));
+    }
+    if (!is_known(flag, fields, false)) {
+      words.push_back(args[i]);
+      continue;
+    }
+    words.push_back(flag);
+    if (has_value) words.push_back(args[i].substr(flag.size() + 1));
+    if (!has_value && i + 1 < args.size()) words.push_back(args[++i]);
+  }
+  return words;
+}
+
 [[noreturn]] void fail_unknown(std::string_view word, std::span<const Field> fields, const ProgramText& program) {
   const std::string flag(word.substr(0, word.find('=')));
   std::vector<std::string> known;
@@ -82,11 +116,16 @@ GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::strin
   app.set_help_flag();
   app.prefix_command();
   std::vector<CLI::Option*> options;
-  for (const Field& field : fields) options.push_back(add_option(app, field));
   try {
-    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+    for (const Field& field : fields) options.push_back(add_option(app, field));
+    std::vector<std::string> words = cut_values(args, fields, program);
+    std::ranges::reverse(words);
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     fail_parse(error, program);
+  } catch (const CLI::ConstructionError& error) {
+    fail(ErrorKind::Internal, str(program.name, ": two settings have the same flag: ", error.what()),
+         "give one of them another name, or no short one");
   }
   GivenFlags given{.flags = {}, .rest = app.remaining()};
   check_rest(given.rest, fields, program);
@@ -100,7 +139,8 @@ Written flag_value(const Field& field, const std::string& text) {
   if (field.optional && text == "none") return {};
   if (!field.list) return text;
   if (text.starts_with('[')) {
-    if (auto texts = parse_yaml_list(text)) return *std::move(texts);
+    auto texts = parse_yaml_list(text);
+    return texts ? Written(*std::move(texts)) : Written(text);
   }
   return text.empty() ? std::vector<std::string>() : split(text, ',');
 }

@@ -35,19 +35,29 @@ std::string wrapped(const std::string& text) {
   return lines;
 }
 
-std::string help_line(const Field& field) {
-  std::string flags = str("    --", field.name);
-  for (const std::string& alias : field.aliases) {
-    flags = alias.size() == 1 ? str("-", alias, ", ", trim(flags)) : str(flags, ", --", alias);
+// "  -b, --batch-size": the short name first, the long ones in one column.
+std::string flags_column(const Field& field) {
+  std::string short_names;
+  std::string long_names;
+  for (const std::string& name : flag_names(field)) {
+    (name.starts_with("--") ? long_names : short_names) += str(name, ", ");
   }
-  const bool is_switch = field.shape == ValueShape::Switch && !field.optional;
-  const std::string left = str("  ", flags);
+  const std::string names = short_names.empty() ? str("    ", long_names) : short_names + long_names;
+  return str("  ", names.substr(0, names.size() - 2));
+}
+
+std::string allowed_text(const Field& field) {
+  const std::string normal = written_text(field.default_value);
+  if (field.shape != ValueShape::Switch) return str(field.allowed, "; default ", normal.empty() ? "empty" : normal);
+  return normal == "true" ? str("on; --no-", field.name, " turns it off") : "";
+}
+
+std::string help_line(const Field& field) {
+  const std::string left = flags_column(field);
   const bool fits = left.size() + 2 <= kIndent;
   const std::string start = fits ? padded(left, kIndent) : str(left, '\n', std::string(kIndent, ' '));
-  const std::string normal = written_text(field.default_value);
-  const std::string values = is_switch ? (normal == "true" ? str("on; --no-", field.name, " turns it off") : "")
-                                       : str(field.allowed, "; default ", normal.empty() ? "empty" : normal);
-  return str(start, wrapped(values.empty() ? field.help : str(field.help, " (", values, ')')), '\n');
+  const std::string allowed = allowed_text(field);
+  return str(start, wrapped(allowed.empty() ? field.help : str(field.help, " (", allowed, ')')), '\n');
 }
 
 std::string section_of(const Field& field) {

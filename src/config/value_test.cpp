@@ -35,8 +35,8 @@ TEST(Value, RefusesIntegersThatDoNotFitTheirType) {
 
 TEST(Value, SaysWhichIntegersAreAllowed) {
   EXPECT_EQ(ScalarFormat<std::int8_t>::allowed(), "a whole number from -128 to 127");
-  EXPECT_EQ(ScalarFormat<std::int64_t>::allowed(), "a whole number");
-  EXPECT_EQ(ScalarFormat<std::uint64_t>::allowed(), "a whole number of 0 or more");
+  EXPECT_EQ(ScalarFormat<std::int64_t>::allowed(), "a 64-bit whole number");
+  EXPECT_EQ(ScalarFormat<std::uint64_t>::allowed(), "a 64-bit whole number, not below 0");
 }
 
 TEST(Value, ReadsFloatsInScientificAndYamlNotation) {

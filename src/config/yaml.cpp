@@ -90,7 +90,9 @@ class YamlReader {
     if (value.IsScalar()) return value.Scalar();
     if (value.IsMap()) fail_at(value, str(field.name, " is one setting, and was given a section"), field.help);
     auto texts = list_texts(value);
-    if (!texts) fail_at(value, str(field.name, " was given a list inside a list"), str("allowed is ", field.allowed));
+    if (!texts)
+      fail_at(value, str(field.name, " was given a list with an item that is no plain value"),
+              str("allowed is ", field.allowed));
     return *std::move(texts);
   }
 

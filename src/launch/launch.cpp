@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <tandem/error.h>
+#include <tandem/units.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,17 +20,16 @@
 namespace tandem {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr auto kGrace = 30s;
 constexpr std::int64_t kMaxRanks = 4096;
 
-// Signals that end a job arrive as data instead, as long as this lives.
+// Signals that end a run arrive as data instead, as long as this lives.
 class SignalQueue {
  public:
   SignalQueue() {
     ::sigemptyset(&watched_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&watched_, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      if (!is_ignored(signal)) ::sigaddset(&watched_, signal);
+    }
     ::sigprocmask(SIG_BLOCK, &watched_, &before_);
     fd_ = Fd(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
   }
@@ -46,14 +46,23 @@ class SignalQueue {
   }
 
  private:
+  // nohup ignores SIGHUP for us. A blocked signal would reach the queue all the same.
+  static bool is_ignored(int signal) {
+    struct sigaction now {};
+    ::sigaction(signal, nullptr, &now);
+    return now.sa_handler == SIG_IGN;
+  }
+
   sigset_t watched_{};
   sigset_t before_{};
   Fd fd_;
 };
 
-// The ranks of one job, from the first start to the last end.
+// The ranks of one run, from the first start to the last end.
 class RankGroup {
  public:
+  explicit RankGroup(std::chrono::milliseconds grace) : grace_(grace) {}
+
   void start(const ProcessPlan& plan) { ranks_.push_back(spawn(plan)); }
 
   LaunchResult wait(const SignalQueue& signals) {
@@ -80,13 +89,13 @@ class RankGroup {
   void interrupt(int signal) {
     signal_all(interrupted_ ? SIGKILL : signal);
     if (!interrupted_) interrupted_ = signal;
-    if (!deadline_) deadline_.emplace(kGrace);
+    if (!deadline_) deadline_.emplace(grace_);
   }
 
   void note_failure(std::size_t rank) {
     if (interrupted_ || failed_rank_) return;
     failed_rank_ = rank;
-    deadline_.emplace(kGrace);
+    deadline_.emplace(grace_);
     signal_all(SIGTERM);
   }
 
@@ -106,6 +115,7 @@ class RankGroup {
             .report = str(count, "rank ", *failed_rank_, " failed first: ", status.text())};
   }
 
+  std::chrono::milliseconds grace_;
   std::vector<Process> ranks_;
   Stopwatch watch_;
   std::optional<std::size_t> failed_rank_;
@@ -116,15 +126,20 @@ class RankGroup {
 }  // namespace
 
 void validate(const LaunchOptions& options) {
-  if (options.nproc >= 1 && options.nproc <= kMaxRanks) return;
-  fail(ErrorKind::Usage, str("tandem run: -n ", options.nproc, " is not a number of ranks from 1 to ", kMaxRanks),
-       "try `tandem run -n 2 ...`");
+  if (options.nproc < 1 || options.nproc > kMaxRanks) {
+    fail(ErrorKind::Config, str("nproc-per-node is ", options.nproc, ", not a number of ranks from 1 to ", kMaxRanks),
+         "try `tandem run -n 2 ...`");
+  }
+  if (options.shutdown_timeout < std::chrono::milliseconds(0)) {
+    fail(ErrorKind::Config, str("shutdown-timeout is ", duration_text(options.shutdown_timeout), ", less than nothing"),
+         "try 30s");
+  }
 }
 
 LaunchResult launch(const LaunchOptions& options, const std::vector<std::string>& command) {
   const ReservedPort port = reserve_port();
   const SignalQueue signals;
-  RankGroup group;
+  RankGroup group(options.shutdown_timeout);
   WorkerEnv env{.world = {.size = static_cast<int>(options.nproc), .local_size = static_cast<int>(options.nproc)},
                 .master_port = port.number,
                 .run_id = str(::getpid(), '-', port.number)};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,11 +9,13 @@ namespace tandem {
 
 struct LaunchOptions {
   std::int64_t nproc = 1;
+  std::chrono::milliseconds shutdown_timeout{30'000};
 };
 
 template <class Visitor>
 void visit_fields(LaunchOptions& o, Visitor&& field) {
   field("nproc-per-node,n,nproc", o.nproc, "ranks to start on this machine");
+  field("shutdown-timeout", o.shutdown_timeout, "how long ranks that are to stop have before they are killed");
 }
 
 void validate(const LaunchOptions& options);
@@ -23,7 +26,8 @@ struct LaunchResult {
 };
 
 // Starts the ranks of `command`, with torchrun's environment, and returns when the last one is gone. The first failure
-// stops the others: SIGTERM, then SIGKILL after 30 s. SIGINT, SIGTERM and SIGHUP are passed on; a second one kills.
+// stops the others: SIGTERM, then SIGKILL after the time-out. SIGINT, SIGTERM and SIGHUP are passed on, unless they are
+// ignored (nohup); a second one kills.
 LaunchResult launch(const LaunchOptions& options, const std::vector<std::string>& command);
 
 }  // namespace tandem

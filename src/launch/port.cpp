@@ -14,12 +14,13 @@ namespace {
 // On all addresses of both families, as rank 0 will listen; a host without IPv6 has only the one.
 Fd bind_any(int family) {
   Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return socket;
   const int yes = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in6 address{};
   address.sin6_family = static_cast<sa_family_t>(family);
   const socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  const bool bound = socket && ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) == 0;
+  const bool bound = ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) == 0;
   return bound ? std::move(socket) : Fd();
 }
 

@@ -23,6 +23,13 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
+std::string start_hint(const std::string& program, int error) {
+  if (error != ENOENT) return "check that it is a program and may be executed (chmod +x)";
+  const bool is_there = program.find('/') != program.npos && ::access(program.c_str(), F_OK) == 0;
+  return is_there ? "it is there, but the program that its first line (#!) names is not"
+                  : "check the name; a program in this folder is ./NAME";
+}
+
 struct Image {
   char** argv;
   char** environment;
@@ -40,7 +47,10 @@ struct Image {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (!plan.reads_input) {
     const int nothing = ::open("/dev/null", O_RDONLY);
-    ::dup2(nothing, STDIN_FILENO);
+    if (nothing > STDIN_FILENO) {
+      ::dup2(nothing, STDIN_FILENO);
+      ::close(nothing);
+    }
   }
   if (plan.output >= 0) {
     ::dup2(plan.output, STDOUT_FILENO);
@@ -104,16 +114,16 @@ Process spawn(const ProcessPlan& plan) {
   if (pid == 0) become(plan, image);
 
   Process process(pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))));
+  const int pidfd_error = errno;
   error_pipe.write = Fd();
   int error = 0;
   if (::read(error_pipe.read.get(), &error, sizeof error) == sizeof error) {
     fail(ErrorKind::Launch, str("cannot start ", plan.command.front(), ": ", errno_text(error)),
-         error == ENOENT ? "check the name; a program in this folder is ./NAME"
-                         : "check that it is a program and may be executed (chmod +x)");
+         start_hint(plan.command.front(), error));
   }
   if (process.pidfd() < 0) {
-    fail(ErrorKind::Launch, str("no pidfd for ", plan.command.front(), ": ", errno_text(errno)),
-         "Linux 5.3 or newer is needed");
+    fail(ErrorKind::Launch, str("no pidfd for ", plan.command.front(), ": ", errno_text(pidfd_error)),
+         pidfd_error == ENOSYS ? "Linux 5.3 or newer is needed" : "check the limit of open files (ulimit -n)");
   }
   return process;
 }

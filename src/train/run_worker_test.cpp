@@ -30,6 +30,13 @@ TEST(RunWorker, PrintsATorchErrorWithoutItsBacktrace) {
   EXPECT_EQ(text.find("frame #"), std::string::npos) << text;
 }
 
+TEST(RunWorker, CallsTorchsOutOfMemoryAnErrorOfTheDevice) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_worker([](const World&) { TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory"); }), 10);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text, "error: CUDA out of memory [rank 0 of 1]\nhint: use a smaller batch\n");
+}
+
 TEST(RunWorker, RefusesAnEnvironmentThatContradictsItself) {
   const auto ends = run_ranks_to_end(
       1,

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -47,6 +48,12 @@ class Help(CliTest):
 
     def test_of_an_unknown_name_is_an_error(self):
         self.assert_error(tandem("help", "rnu"), 2, "tandem: there is no command 'rnu'", "did you mean `tandem run`?")
+
+    def test_takes_one_name_and_no_flags(self):
+        self.assert_error(tandem("help", "run", "extra"), 2, "tandem help: 'extra' is one word too many",
+                          "try `tandem help run`")
+        self.assert_error(tandem("help", "--bogus"), 2, "tandem: there is no command '--bogus'",
+                          "`tandem --help` lists the commands")
 
     def test_fails_when_standard_output_is_full(self):
         with open("/dev/full", "w") as full:
@@ -114,6 +121,10 @@ class Dispatch(CliTest):
         for name in ("plain", "folder", "../tandem"):
             self.assertEqual(tandem(name, env=env).returncode, 2)
 
+    def test_does_not_look_into_the_current_folder_for_an_empty_entry_of_the_path(self):
+        self.add_program(self.folder, "greet", "here")
+        self.assertEqual(tandem("greet", env={"PATH": ":"}, cwd=self.folder).returncode, 2)
+
     def test_of_nothing_like_a_command_points_to_help(self):
         self.assert_error(tandem("xyzzy"), 2, "tandem: there is no command 'xyzzy'", "`tandem --help` lists the commands")
         self.assert_error(tandem("--xyzzy"), 2, "tandem: there is no command '--xyzzy'",
@@ -166,12 +177,86 @@ class Run(CliTest):
     def test_explains_wrong_usage(self):
         self.assert_error(tandem("run"), 2, "tandem run: no program was given", "try `tandem run -n 2 ./train --lr 3e-4`")
         self.assert_error(tandem("run", "-n", "0", "true"), 2,
-                          "tandem run: -n 0 is not a number of ranks from 1 to 4096", "try `tandem run -n 2 ...`")
+                          "nproc-per-node is 0, not a number of ranks from 1 to 4096 (--nproc-per-node)",
+                          "try `tandem run -n 2 ...`")
+        self.assert_error(tandem("run", "--shutdown-timeout", "-1s", "true"), 2,
+                          "shutdown-timeout is -1s, less than nothing (--shutdown-timeout)", "try 30s")
         self.assert_error(tandem("run", "-n", "two", "true"), 2,
-                          "tandem run: --nproc-per-node: 'two' was given, allowed is a whole number",
+                          "tandem run: --nproc-per-node: 'two' was given, allowed is a 64-bit whole number",
                           "nproc-per-node is: ranks to start on this machine (default 1)")
         self.assert_error(tandem("run", "--nproc-per-nod", "2", "true"), 2,
                           "tandem run: there is no flag --nproc-per-nod", "did you mean --nproc-per-node?")
+
+    def test_names_the_file_and_line_of_a_wrong_setting(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("# ranks\nnproc: 0\n")
+            file.flush()
+            self.assert_error(tandem("run", "--config", file.name, "true"), 3,
+                              f"nproc-per-node is 0, not a number of ranks from 1 to 4096 ({file.name}:2)",
+                              "try `tandem run -n 2 ...`")
+
+    def test_explains_a_script_whose_interpreter_is_missing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "script"
+            script.write_text("#!/no/such/interpreter\n")
+            script.chmod(0o755)
+            self.assert_error(tandem("run", str(script)), 4, f"cannot start {script}: No such file or directory",
+                              "it is there, but the program that its first line (#!) names is not")
+
+    def test_gives_ranks_no_descriptors_but_the_three(self):
+        result = tandem("run", "-n", "2", "sh", "-c", "ls /proc/$$/fd | tr '\\n' ' '; echo")
+        self.assertEqual(result.stdout, "0 1 2 \n" * 2)
+
+    def test_holds_its_port_for_rank_0_as_long_as_it_runs(self):
+        process = subprocess.Popen([TANDEM, "run", "sh", "-c", "echo $MASTER_PORT; read line"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        port = int(process.stdout.readline())
+        with socket.socket() as stranger, self.assertRaises(OSError):
+            stranger.bind(("", port))
+        process.communicate("", timeout=60)
+        self.assertEqual(process.returncode, 1)  # `read` at the end of its input
+
+    def start_stubborn(self, trapped: str, *options: str) -> subprocess.Popen:
+        """Two ranks that ignore a signal; returns once both do."""
+        script = f"trap '' {trapped}; echo ready; exec sleep 1000"
+        process = subprocess.Popen([TANDEM, "run", "-n", "2", *options, "sh", "-c", script], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.assertEqual([process.stdout.readline() for _ in range(2)], ["ready\n"] * 2)
+        return process
+
+    def test_kills_ranks_that_do_not_stop_in_time_after_a_signal(self):
+        process = self.start_stubborn("TERM", "--shutdown-timeout", "100ms")
+        process.send_signal(signal.SIGTERM)
+        _, report = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+        self.assertIn("stopped by signal 15", report)
+
+    def test_kills_ranks_that_do_not_stop_in_time_after_a_failure(self):
+        script = "trap '' TERM; [ $RANK = 1 ] && exit 3; exec sleep 1000"
+        result = tandem("run", "-n", "2", "--shutdown-timeout", "100ms", "sh", "-c", script)
+        self.assertEqual(result.returncode, 3)
+
+    def test_passes_a_hangup_on_but_not_under_nohup(self):
+        process = self.start_stubborn("INT")
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGHUP)
+
+        script = f"trap '' HUP; exec '{TANDEM}' run sh -c 'echo ready; read line; echo went on'"
+        process = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.communicate("\n", timeout=60)[0], "went on\n")
+        self.assertEqual(process.returncode, 0)
+
+    def test_stops_the_children_of_ranks_too(self):
+        process = subprocess.Popen([TANDEM, "run", "sh", "-c", "sleep 1000 & echo ready; wait"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGTERM)
+        # The pipe ends when the last process that holds it has ended.
+        self.assertEqual(process.communicate(timeout=60)[0], "")
 
     def test_passes_an_interrupt_on_and_leaves_no_rank_behind(self):
         process = subprocess.Popen(

@@ -22,6 +22,16 @@ namespace {
 // The variable that tells a rank which call of run_ranks in the test it was started for.
 constexpr const char* kCallVariable = "TANDEM_TEST_CALL";
 
+// The last thing a rank says when it has run its body: a process that ends well without it never came so far.
+constexpr std::string_view kDone = "[run_ranks: the body has run]\n";
+
+int calls = 0;  // of run_ranks in the current test
+
+class CallCounter : public testing::EmptyTestEventListener {
+ public:
+  void OnTestStart(const testing::TestInfo&) override { calls = 0; }
+};
+
 [[noreturn]] void run_body_and_end(const RankBody& body) {
   int code = 0;
   try {
@@ -31,7 +41,7 @@ constexpr const char* kCallVariable = "TANDEM_TEST_CALL";
     std::cout << describe(error);
     code = exit_code(error);
   }
-  std::cout << std::flush;
+  std::cout << kDone << std::flush;
   ::_exit(code);
 }
 
@@ -71,16 +81,20 @@ void wait_for_output(std::vector<RunningRank>& ranks, const Deadline& deadline) 
   }
 }
 
+bool take_done(std::string& output) {
+  const std::size_t at = output.rfind(kDone);
+  if (at == std::string::npos) return false;
+  output.erase(at, kDone.size());
+  return true;
+}
+
 }  // namespace
 
 std::vector<RankEnd> run_ranks_to_end(int size, const RankBody& body, std::chrono::seconds limit) {
-  static int calls = 0;
-  static const testing::TestInfo* last_test = nullptr;
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  calls = test == last_test ? calls + 1 : 0;
-  last_test = test;
+  static const bool counting = (testing::UnitTest::GetInstance()->listeners().Append(new CallCounter), true);
+  const int this_call = counting ? calls++ : 0;
   if (const auto call = environment_variable(kCallVariable)) {
-    if (*call == str(calls)) run_body_and_end(body);
+    if (*call == str(this_call)) run_body_and_end(body);
     return {};
   }
 
@@ -89,7 +103,7 @@ std::vector<RankEnd> run_ranks_to_end(int size, const RankBody& body, std::chron
   std::vector<RunningRank> ranks;
   for (int rank = 0; rank < size; ++rank) {
     env.world.rank = env.world.local_rank = rank;
-    ranks.push_back(start_rank(env, calls));
+    ranks.push_back(start_rank(env, this_call));
   }
   const Deadline deadline(limit);
   const auto is_open = [](const RunningRank& rank) { return static_cast<bool>(rank.output); };
@@ -100,6 +114,7 @@ std::vector<RankEnd> run_ranks_to_end(int size, const RankBody& body, std::chron
     rank.end.out_of_time = is_open(rank);
     if (rank.end.out_of_time) rank.process.signal_group(SIGKILL);
     rank.end.status = rank.process.wait();
+    rank.end.ran = take_done(rank.end.output);
     ends.push_back(std::move(rank.end));
   }
   return ends;
@@ -109,8 +124,10 @@ std::string failures(const std::vector<RankEnd>& ends) {
   std::string text;
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
     const RankEnd& end = ends[rank];
-    if (end.status.ok() && !end.out_of_time) continue;
-    const std::string how = end.out_of_time ? "still running at the limit" : end.status.text();
+    if (end.status.ok() && !end.out_of_time && end.ran) continue;
+    const std::string how = end.out_of_time   ? "still running at the limit"
+                            : end.status.ok() ? "ended without running its body"
+                                              : end.status.text();
     text += str("rank ", rank, " of ", ends.size(), ": ", how, '\n', end.output, '\n');
   }
   return text;

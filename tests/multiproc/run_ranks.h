@@ -16,6 +16,7 @@ struct RankEnd {
   ExitStatus status;
   std::string output;        // standard output and error together
   bool out_of_time = false;  // it was still running at the limit, and was killed
+  bool ran = false;          // it came to the end of its body
 };
 
 using RankBody = std::function<void(const World& world)>;

@@ -63,6 +63,13 @@ TEST(RunRanks, KillsARankThatHangsAndSaysSo) {
   EXPECT_NE(failures(ends).find("rank 0 of 2: still running at the limit"), std::string::npos) << failures(ends);
 }
 
+TEST(RunRanks, DoesNotTakeARankThatNeverRanItsBodyForAGoodOne) {
+  if (current_world().size > 1) return;  // a rank of this test leaves before it comes to the call
+  const auto ends = run_ranks_to_end(
+      2, [](const World&) {}, 60s);
+  EXPECT_NE(failures(ends).find("rank 1 of 2: ended without running its body"), std::string::npos) << failures(ends);
+}
+
 TEST(RunRanks, RunsEachCallOfATestOnItsOwn) {
   const auto first = run_ranks_to_end(
       1, [](const World&) { std::printf("first body\n"); }, 60s);
