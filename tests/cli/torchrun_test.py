@@ -14,7 +14,9 @@ class Torchrun(unittest.TestCase):
     def run_two_ranks(self, *arguments: str) -> subprocess.CompletedProcess:
         if importlib.util.find_spec("torch") is None:
             self.skipTest(f"{sys.executable} has no torchrun")
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments]
+        # As --standalone does it, but by number: torchrun cannot start where the name localhost is not known.
+        meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]
+        command = [sys.executable, "-m", "torch.distributed.run", *meeting, "--nproc-per-node", "2", *arguments]
         result = subprocess.run(command, capture_output=True, text=True, timeout=300)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
