@@ -62,6 +62,23 @@ Failure failure_in_file(std::string_view text) {
   return failure;
 }
 
+// A value other than the default for every field.
+SampleConfig all_changed() {
+  return {.batch_size = 16,
+          .level = 255,
+          .dropout = 0.25F,
+          .shuffle = false,
+          .name = "a b",
+          .data = "/x/y",
+          .stop_at = 3600s,
+          .memory = {536'870'912},
+          .precision = SamplePrecision::Bf16,
+          .tags = {"one", "two"},
+          .max_steps = 7,
+          .note = "hi",
+          .optimizer = {.lr = 1e-3, .betas = {0.5, 0.25}, .nesterov = true}};
+}
+
 TEST(Config, SetsEveryTypeByFlag) {
   const SampleConfig config = load({"--batch-size",
                                     "16",
@@ -90,20 +107,7 @@ TEST(Config, SetsEveryTypeByFlag) {
                                     "--optimizer.betas",
                                     "0.5,0.25",
                                     "--optimizer.nesterov"});
-  const SampleConfig expected{.batch_size = 16,
-                              .level = 255,
-                              .dropout = 0.25F,
-                              .shuffle = false,
-                              .name = "a b",
-                              .data = "/x/y",
-                              .stop_at = 3600s,
-                              .memory = {536'870'912},
-                              .precision = SamplePrecision::Bf16,
-                              .tags = {"one", "two"},
-                              .max_steps = 7,
-                              .note = "hi",
-                              .optimizer = {.lr = 1e-3, .betas = {0.5, 0.25}, .nesterov = true}};
-  EXPECT_EQ(config, expected);
+  EXPECT_EQ(config, all_changed());
 }
 
 TEST(Config, SetsEveryTypeByFile) {
@@ -127,19 +131,9 @@ optimizer:
     - 0.25
   nesterov: yes
 )");
-  const SampleConfig expected{.batch_size = 16,
-                              .level = 255,
-                              .dropout = 0.25F,
-                              .shuffle = false,
-                              .name = "a b",
-                              .data = "/x/y",
-                              .stop_at = 3600s,
-                              .memory = {536'870'912},
-                              .precision = SamplePrecision::Bf16,
-                              .tags = {"one", "two, three"},
-                              .max_steps = 7,
-                              .note = std::nullopt,
-                              .optimizer = {.lr = 1e-3, .betas = {0.5, 0.25}, .nesterov = true}};
+  SampleConfig expected = all_changed();
+  expected.tags = {"one", "two, three"};
+  expected.note = std::nullopt;
   EXPECT_EQ(load({"--config", file.path()}), expected);
 }
 
