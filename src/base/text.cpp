@@ -128,7 +128,6 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 
 std::optional<long long> to_integer(std::string_view text) { return to_number<long long>(text); }
 std::optional<unsigned long long> to_unsigned(std::string_view text) { return to_number<unsigned long long>(text); }
-std::optional<double> to_double(std::string_view text) { return to_number<double>(text); }
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {

@@ -62,7 +62,6 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 // The whole of `text` as a number; nothing when anything is left over or the number does not fit.
 std::optional<long long> to_integer(std::string_view text);
 std::optional<unsigned long long> to_unsigned(std::string_view text);
-std::optional<double> to_double(std::string_view text);
 
 bool is_utf8(std::string_view text);
 

@@ -63,8 +63,6 @@ TEST(ToNumber, TakesTheWholeTextOrNothing) {
   EXPECT_EQ(to_integer(" 1"), std::nullopt);
   EXPECT_EQ(to_integer("9223372036854775808"), std::nullopt);
   EXPECT_EQ(to_unsigned("-1"), std::nullopt);
-  EXPECT_EQ(to_double("2.5e-3"), 0.0025);
-  EXPECT_EQ(to_double("1,5"), std::nullopt);
 }
 
 TEST(IsUtf8, AcceptsOneToFourByteSequences) {

@@ -69,10 +69,12 @@ class StoreClient {
     return {value.begin(), value.end()};
   }
 
-  // Returns when every rank has called it with that key; false when some have not by then.
-  bool meet(const std::string& key, const Deadline& deadline) {
-    if (add(str(key, "/count"), 1) == world_.size) set(str(key, "/all"), "");
-    return wait(str(key, "/all"), deadline);
+  // A meeting: each rank arrives once; false when some have not by then.
+  void arrive(const std::string& meeting) {
+    if (add(str(meeting, "/count"), 1) == world_.size) set(str(meeting, "/all"), "");
+  }
+  bool wait_for_everyone(const std::string& meeting, const Deadline& deadline) {
+    return wait(str(meeting, "/all"), deadline);
   }
 
  private:
@@ -94,8 +96,8 @@ StoreClient::StoreClient(const WorkerEnv& env, milliseconds timeout)
 StoreClient::~StoreClient() {
   if (std::uncaught_exceptions() > exceptions_) return;
   try {
-    if (add("left/count", 1) == world_.size) set("left/all", "");
-    if (hosts_) wait("left/all", Deadline(timeout_));
+    arrive("left");
+    if (hosts_) wait_for_everyone("left", Deadline(timeout_));
   } catch (const Error&) {
     // A peer or the host is gone already: there is nobody left to wait for.
   }
@@ -178,7 +180,8 @@ std::int64_t Store::add(const std::string& key, std::int64_t amount) { return cl
 std::int64_t Store::sum(const std::string& key, std::int64_t value) {
   const std::string total = str("sum/", key);
   client_->add(total, value);
-  if (client_->meet(total, Deadline(client_->timeout()))) return client_->add(total, 0);
+  client_->arrive(total);
+  if (client_->wait_for_everyone(total, Deadline(client_->timeout()))) return client_->add(total, 0);
   fail(ErrorKind::Timeout,
        str("store: not all ranks came to the sum '", key, "' within ", duration_text(client_->timeout())),
        "every rank must call it; look at the output of those that did not");

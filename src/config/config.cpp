@@ -16,6 +16,15 @@ void set_from_flag(Field& field, const std::string& text, const ProgramText& pro
   set_field(field, flag_value(field, text), flag, ErrorKind::Usage, str(program.name, ": ", flag));
 }
 
+bool has_word(std::string_view text, std::string_view word) {
+  constexpr std::string_view kInside = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  const auto ends_at = [&](std::size_t at) { return at >= text.size() || kInside.find(text[at]) == kInside.npos; };
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    if ((at == 0 || ends_at(at - 1)) && ends_at(at + word.size())) return true;
+  }
+  return false;
+}
+
 // What `validate` finds wrong it says by the names of fields; where these were set it cannot know.
 void validate_with_sources(const std::function<void()>& validate, std::span<const Field> fields) {
   try {
@@ -24,7 +33,7 @@ void validate_with_sources(const std::function<void()>& validate, std::span<cons
     std::vector<std::string> sources;
     bool by_flags = true;
     for (const Field& field : fields) {
-      if (field.source.empty() || error.message().find(field.name) == std::string::npos) continue;
+      if (field.source.empty() || !has_word(error.message(), field.name)) continue;
       sources.push_back(field.source);
       by_flags = by_flags && field.source == flag_names(field).front();
     }

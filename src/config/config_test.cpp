@@ -307,6 +307,30 @@ TEST(Config, ValidatesNestedStructsAfterAllIsSet) {
   EXPECT_EQ(load({"--config", file.path(), "--optimizer.lr", "1"}).optimizer.lr, 1.0);
 }
 
+struct NamesInsideNames {
+  std::int64_t n = 1;
+  std::int64_t nproc = 1;
+};
+
+template <class Visitor>
+void visit_fields(NamesInsideNames& o, Visitor&& field) {
+  field("n", o.n, "");
+  field("nproc", o.nproc, "");
+}
+
+void validate(const NamesInsideNames& o) { fail(ErrorKind::Config, "nproc is " + std::to_string(o.nproc), "try 2"); }
+
+TEST(Config, NamesTheSourceOfTheSettingThatIsWrongAndOfNoOther) {
+  NamesInsideNames config;
+  const Args args = {"-n", "5", "--nproc", "7"};
+  try {
+    load_config(config, args, kSampleProgram);
+    FAIL() << "validate was not called";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "nproc is 7 (--nproc)");
+  }
+}
+
 TEST(Config, DumpsEverySettingWithTheSourceOfWhatIsNotDefault) {
   const TempFile file("optimizer:\n  lr: 1e-3\n");
   SampleConfig config;

@@ -69,9 +69,11 @@ class Readme(unittest.TestCase):
                 program = "\n".join(line[1:] for line in diff_lines() if (line[:1] or " ") in kept)
                 built[side] = build_program(pathlib.Path(temporary) / side, program)
             alone = run([built["before"]])
+            world_of_one = run([built["after"]])
             together = tandem("run", "-n", "2", str(built["after"]))
         self.assertRegex(alone.stdout, r"^\d+ of 1000$")
         self.assertEqual(alone.stdout, together.stdout, together.stderr)
+        self.assertEqual(alone.stdout, world_of_one.stdout, world_of_one.stderr)
 
     def test_the_diff_changes_few_lines(self):
         self.assertLessEqual(len([line for line in diff_lines() if line.startswith("+")]), 6)
