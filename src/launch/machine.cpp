@@ -138,7 +138,7 @@ MemoryCgroup read_memory_cgroup(const fs::path& root, const std::string& pid) {
   MemoryCgroup group;
   for (const fs::path& folder : group_folders(root, pid, "memory")) {
     const auto limit = memory_limit(folder);
-    if (limit && (!group.limit || *limit < *group.limit)) group.limit = limit;
+    if (limit && (!group.limit || limit->count < group.limit->count)) group.limit = limit;
     if (!group.folder.empty()) continue;
     // Version 1 counts a kill only where the victim was, version 2 in the parents too: the first folder says most.
     if (const auto kills = count_oom_kills(folder)) {

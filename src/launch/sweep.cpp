@@ -10,7 +10,6 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -24,7 +23,7 @@ namespace {
 // Reads files of /proc, one after the other, into one buffer that grows with the largest.
 class ProcReader {
  public:
-  ProcReader() : proc_(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), buffer_(256 * 1024) {}
+  ProcReader() : proc_(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), buffer_(32'768) {}
 
   // /proc/PID/NAME, valid until the next call; empty when it cannot be read.
   std::string_view read(int pid, std::string_view name) {
@@ -43,10 +42,19 @@ class ProcReader {
     return {buffer_.data(), size};
   }
 
+  std::string command(int pid) {
+    constexpr std::size_t kLongest = 200;
+    std::string text(read(pid, "cmdline").substr(0, kLongest));
+    if (text.empty()) text = read(pid, "comm");
+    std::ranges::replace(text, '\0', ' ');
+    return std::string(trim(text));
+  }
+
+  // In the order of their numbers. What the kernel started since the last batch of entries may be missing.
   template <class Visit>
-  void for_each_process(const Visit& visit) {
+  void for_each_process(const Visit& visit) const {
     ::lseek(proc_.get(), 0, SEEK_SET);
-    alignas(dirent64) std::array<char, 32 * 1024> entries{};
+    alignas(dirent64) std::array<char, 32'768> entries{};
     while (true) {
       const long size = ::syscall(SYS_getdents64, proc_.get(), entries.data(), entries.size());
       if (size <= 0) return;
@@ -79,8 +87,8 @@ bool holds(std::string_view environment, std::string_view entry) {
 // One run's processes, looked for again and again.
 class Sweep {
  public:
-  Sweep(const std::string& run_id, std::span<const int> except)
-      : entry_(str("TANDEM_RUN_ID=", run_id)), except_(except), self_(::getpid()) {}
+  Sweep(ProcReader& reader, const std::string& run_id, std::span<const int> except)
+      : reader_(reader), entry_(str("TANDEM_RUN_ID=", run_id)), except_(except), self_(::getpid()) {}
 
   template <class Visit>
   void for_each_member(const Visit& visit) {
@@ -105,19 +113,11 @@ class Sweep {
   // A zombie has no environment any more.
   bool is_member(int pid) { return holds(reader_.read(pid, "environ"), entry_); }
 
-  ProcReader reader_;
+  ProcReader& reader_;
   std::string entry_;
   std::span<const int> except_;
   int self_;
 };
-
-std::string command_text(ProcReader& reader, int pid) {
-  constexpr std::size_t kLongest = 200;
-  std::string text(reader.read(pid, "cmdline").substr(0, kLongest));
-  if (text.empty()) text = reader.read(pid, "comm");
-  std::ranges::replace(text, '\0', ' ');
-  return std::string(trim(text));
-}
 
 // The fourth word of "4711 (any name) S 1 ...", counted from the last bracket, since a name may hold blanks.
 std::optional<int> parent_of(std::string_view stat) {
@@ -132,18 +132,17 @@ std::optional<int> parent_of(std::string_view stat) {
 }  // namespace
 
 std::vector<Straggler> find_processes(const std::string& run_id, std::span<const int> except) {
-  Sweep sweep(run_id, except);
-  std::vector<int> pids;
-  sweep.for_each_member([&](int pid) { pids.push_back(pid); });
   ProcReader reader;
+  Sweep sweep(reader, run_id, except);
   std::vector<Straggler> found;
-  for (const int pid : pids) found.push_back({.pid = pid, .command = command_text(reader, pid)});
+  sweep.for_each_member([&](int pid) { found.push_back({.pid = pid, .command = reader.command(pid)}); });
   return found;
 }
 
 int kill_processes(const std::string& run_id, std::span<const int> except, Deadline limit) {
   constexpr std::chrono::milliseconds kLongestPause(16);
-  Sweep sweep(run_id, except);
+  ProcReader reader;
+  Sweep sweep(reader, run_id, except);
   std::chrono::milliseconds pause(1);
   for (int empty_sweeps = 0; empty_sweeps < 2;) {
     const int found = sweep.kill_once();
@@ -166,9 +165,6 @@ std::vector<int> child_processes(int pid) {
   return children;
 }
 
-std::string command_of(int pid) {
-  ProcReader reader;
-  return command_text(reader, pid);
-}
+std::string command_of(int pid) { return ProcReader().command(pid); }
 
 }  // namespace tandem
