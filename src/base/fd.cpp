@@ -45,9 +45,13 @@ std::optional<std::string> read_all(int fd) {
   }
 }
 
-std::string read_file(const std::filesystem::path& path, ErrorKind kind) {
+std::optional<std::string> read_if_there(const std::filesystem::path& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  auto text = file ? read_all(file.get()) : std::nullopt;
+  return file ? read_all(file.get()) : std::nullopt;
+}
+
+std::string read_file(const std::filesystem::path& path, ErrorKind kind) {
+  auto text = read_if_there(path);
   if (!text) fail(kind, str("cannot read ", path, ": ", errno_text(errno)), "check the path and its permissions");
   return *std::move(text);
 }

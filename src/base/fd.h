@@ -46,6 +46,9 @@ std::optional<std::string> read_all(int fd);
 // The whole file; an Error of that kind when it cannot be read.
 std::string read_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data);
 
+// The same of a file that need not be there, or that we may not read; then nothing.
+std::optional<std::string> read_if_there(const std::filesystem::path& path);
+
 // "No such file or directory" and the like, for the errno of a call that just failed.
 std::string errno_text(int error);
 

@@ -68,6 +68,8 @@ TEST(ReadFile, NamesAFileThatIsNotThere) {
   }
 }
 
+TEST(ReadIfThere, GivesNothingForAFileThatIsNot) { EXPECT_EQ(read_if_there("/no/such/file"), std::nullopt); }
+
 TEST(ReadFile, RefusesAFolder) { EXPECT_THROW(read_file("/tmp"), Error); }
 
 }  // namespace

@@ -93,10 +93,14 @@ Variables worker_variables(const WorkerEnv& env) {
           {"TORCHELASTIC_USE_AGENT_STORE", env.launcher_hosts_store ? "True" : "False"}};
 }
 
-std::optional<std::string> environment_variable(const std::string& name) {
+std::optional<std::string> environment_variable_or_empty(const std::string& name) {
   const char* value = std::getenv(name.c_str());
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return std::string(value);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::optional<std::string> environment_variable(const std::string& name) {
+  auto value = environment_variable_or_empty(name);
+  return value && value->empty() ? std::nullopt : value;
 }
 
 std::vector<std::string> environment_with(const Variables& changes) {

@@ -37,6 +37,9 @@ Variables worker_variables(const WorkerEnv& env);
 // A variable of this process that is no part of the contract: PATH, NO_COLOR, ...
 std::optional<std::string> environment_variable(const std::string& name);
 
+// The same, but an empty variable is a value: CUDA_VISIBLE_DEVICES="" hides every GPU.
+std::optional<std::string> environment_variable_or_empty(const std::string& name);
+
 // The environment of this process as NAME=value texts, with `changes` put over it.
 std::vector<std::string> environment_with(const Variables& changes);
 

@@ -114,6 +114,8 @@ TEST(Environment, ReplacesChangedVariablesAndKeepsTheRest) {
 TEST(Environment, TreatsAnEmptyVariableAsNotSet) {
   ASSERT_EQ(::setenv("TANDEM_TEST_EMPTY", "", 1), 0);
   EXPECT_EQ(environment_variable("TANDEM_TEST_EMPTY"), std::nullopt);
+  EXPECT_EQ(environment_variable_or_empty("TANDEM_TEST_EMPTY"), "");
+  EXPECT_EQ(environment_variable_or_empty("TANDEM_TEST_NEVER_SET"), std::nullopt);
 }
 
 }  // namespace
