@@ -28,10 +28,22 @@ std::string_view between(std::string_view text, std::string_view before, std::st
   return text.substr(0, std::min(text.find(after), text.size()));
 }
 
+// The messages of the traceback, without frames: a line of source may hold any word.
+std::string messages_of(const Evidence& evidence) {
+  if (evidence.traceback.empty()) return evidence.error;
+  std::string text;
+  for (const std::string& line : split(evidence.traceback, '\n')) {
+    const bool is_frame = line.starts_with("  File ") || (line.starts_with("    ") && !trim(line).starts_with('|'));
+    if (!is_frame) text += str(line, '\n');
+  }
+  return text;
+}
+
 std::string run_with(const Circumstances& now, std::string_view flags) {
   return str("tandem run ", flags, ' ', now.program.empty() ? "PROGRAM" : now.program);
 }
 
+std::string killed(const Failure& failure) { return killed_hint(failure.end, failure.now); }
 std::string host_memory(const Failure& failure) { return host_memory_hint(failure.end, failure.now); }
 std::string gpu_memory(const Failure& failure) { return gpu_memory_hint(failure.text, failure.now); }
 std::string shared_memory(const Failure& failure) { return shared_memory_hint(failure.now); }
@@ -50,57 +62,62 @@ std::string ranks_and_gpus(const Circumstances& now) {
 
 std::string no_such_device(const Failure& failure) {
   const Circumstances& now = failure.now;
-  if (now.visible_gpus == 0) return "no GPU is visible here; --device cpu runs without one (with the gloo backend)";
-  if (now.local_ranks > now.visible_gpus) {
-    return str(ranks_and_gpus(now), ": start at most one rank for each GPU,\n",
-               run_with(now, str("-n ", now.visible_gpus)));
+  const std::string_view kaggle = now.kaggle ? "\nOn Kaggle: Settings, Accelerator, GPU T4 x2" : "";
+  if (now.visible_gpus == 0) {
+    return str("no GPU is visible here; --device cpu runs without one (backend gloo)", kaggle);
   }
-  return str(ranks_and_gpus(now), ": the program asks for a GPU that is not among them.\n",
-             "Use torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"])), not RANK and not\n"
-             "the number that nvidia-smi shows");
+  if (now.local_ranks > now.visible_gpus) {
+    return str(ranks_and_gpus(now), ": start one rank for each GPU,\n", run_with(now, str("-n ", now.visible_gpus)),
+               kaggle);
+  }
+  return str(ranks_and_gpus(now),
+             ": the program asks for one that is not among them.\n"
+             "Use torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"])); neither RANK nor\n"
+             "the number that nvidia-smi shows will do");
 }
 
 std::string same_device(const Failure& failure) {
   return str("two ranks use the same GPU, which NCCL refuses (", ranks_and_gpus(failure.now),
-             ").\nCall torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"])) before anything else\n"
-             "that uses CUDA; --device chooses the GPUs");
+             ").\nCall torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"])) before anything\n"
+             "else that uses CUDA; --device chooses the GPUs");
 }
 
 std::string no_cuda_build(const Failure& failure) {
-  return str("this torch is built for the CPU only: install one with CUDA, or run without a GPU:\n",
+  return str("this torch is built for the CPU only: install one with CUDA, or run without\na GPU (backend gloo): ",
              run_with(failure.now, "--device cpu"));
 }
 
 std::string timed_out(const Failure& failure) {
-  return str(
-      "a rank did not come to a collective or to the start in time. To see which one, and where\nit is: `",
-      run_with(failure.now, "--stall-timeout 5m"),
-      "`, or `tandem stack` while it hangs.\nIf it only needs longer: init_process_group(timeout=timedelta(hours=2));\n"
-      "PyTorch reads no NCCL_TIMEOUT variable");
+  return str("a rank did not come in time to where the others waited. To see which one, and\nwhat it does: ",
+             run_with(failure.now, "--stall-timeout 5m"),
+             ",\nor `tandem stack` while it hangs. If it only needs longer, give it longer:\n"
+             "init_process_group(timeout=timedelta(hours=2)). PyTorch reads no NCCL_TIMEOUT");
 }
 
 std::string nccl_error(const Failure& failure) {
   if (failure.now.kaggle) {
-    return str("NCCL_P2P_DISABLE=1 and NCCL_IB_DISABLE=1 are set on Kaggle already; what NCCL tried\nis shown by ",
+    return str("NCCL_P2P_DISABLE=1 and NCCL_IB_DISABLE=1 are set on Kaggle already. To see what\nNCCL tries: ",
                run_with(failure.now, "-x NCCL_DEBUG=INFO"));
   }
-  return str("where GPUs cannot reach each other directly, NCCL_P2P_DISABLE=1 helps (--kaggle sets\nit): ",
-             run_with(failure.now, "-x NCCL_P2P_DISABLE=1 -x NCCL_DEBUG=INFO"), "\nshows what NCCL tries");
+  return str("to see what NCCL tries: ", run_with(failure.now, "-x NCCL_DEBUG=INFO"),
+             "\nWhere GPUs cannot reach each other directly, -x NCCL_P2P_DISABLE=1 helps\n"
+             "(--kaggle sets it)");
 }
 
 std::string module_missing(const Failure& failure) {
   const std::string name(between(failure.text, "No module named '", "'"));
   const std::string package = name.substr(0, name.find('.'));
-  return str("Python found no module '", name, "' on its path: the folder of the script, this folder,\n",
-             "PYTHONPATH and the installed packages. An installed package: python -m pip install\n", package,
-             " (its name may differ) for the Python that runs here. A file of yours: start from\n"
-             "the folder that holds ",
-             package, ", or add that folder with -x PYTHONPATH=FOLDER");
+  return str(
+      "Python looked for '", name,
+      "' in the folder of the script, in this folder,\nin PYTHONPATH and among its installed packages.\n"
+      "A package: python -m pip install ",
+      package,
+      " (its name there may differ)\nA file of yours: start in the folder that holds it, or -x PYTHONPATH=FOLDER");
 }
 
 std::string lost_peer(const Failure&) {
-  return "no rank here had an error of its own: look at the ranks on other machines, or for\n"
-         "one that ended early without an error";
+  return "no rank here had an error of its own: look at the ranks on other machines, or\n"
+         "for one that ended early without an error";
 }
 
 struct Rule {
@@ -109,17 +126,17 @@ struct Rule {
 };
 
 // The first word that the failure says decides, so that the more special ones come first.
-constexpr std::array<Rule, 26> kRules = {{
+constexpr std::array<Rule, 27> kRules = {{
     {"CUDA out of memory", gpu_memory},
     {"HIP out of memory", gpu_memory},
     {"CUDA error: out of memory", gpu_memory},
-    {"Cuda failure 2 'out of memory'", gpu_memory},
+    {"'out of memory'", gpu_memory},
     {"out of shared memory", shared_memory},
     {"unable to write to file </torch_", shared_memory},
     {"insufficient shared memory", shared_memory},
     {"shared memory segment", shared_memory},
     {"No space left on device: '/dev/shm", shared_memory},
-    {"killed by signal: Killed", host_memory},
+    {"killed by signal: Killed", killed},
     {"can't allocate memory", host_memory},
     {"MemoryError", host_memory},
     {"std::bad_alloc", host_memory},
@@ -130,6 +147,7 @@ constexpr std::array<Rule, 26> kRules = {{
     {"No CUDA GPUs are available", no_such_device},
     {"Found no NVIDIA driver", no_such_device},
     {"not compiled with CUDA", no_cuda_build},
+    {"doesn't have NCCL built in", no_cuda_build},
     {"collective operation timeout", timed_out},
     {"imed out", timed_out},
     {"wait timeout", timed_out},
@@ -150,14 +168,14 @@ struct SignalWords {
 
 constexpr std::array<SignalWords, 14> kSignals = {{
     {SIGSEGV,
-     "native code used memory that is not its own. A Python stack, if one is shown, ends\n"
-     "where it was called; for C++ run it under gdb, or with ulimit -c unlimited"},
-    {SIGABRT, "the program ended itself: a failed assertion, an uncaught C++ exception or a damaged heap"},
+     "native code used memory that is not its own. If a Python stack is shown, its\n"
+     "first line called that code; a C++ program shows more under gdb"},
+    {SIGABRT, "the program ended itself: a failed check, or memory that it had damaged"},
     {SIGFPE, "an integer was divided by zero, or overflowed in a division"},
-    {SIGILL, "the program used an instruction that this CPU lacks: it was built for another one"},
-    {SIGSYS, "the program made a system call that is forbidden here (seccomp, often in a container)"},
+    {SIGILL, "it used an instruction that this CPU lacks: it was built for another one"},
+    {SIGSYS, "it made a system call that is forbidden here (seccomp, in many containers)"},
     {SIGTERM,
-     "someone else than tandem stopped it: a user, a scheduler at its time limit, a container\nthat shuts down"},
+     "someone else than tandem stopped it: a user, a scheduler at its time limit, or\na container that shuts down"},
     {SIGINT, "it was interrupted (Ctrl-C, or the stop button of a notebook)"},
     {SIGHUP, "its terminal was closed; `tandem run --detach`, or nohup, outlives that"},
     {SIGQUIT, "someone pressed Ctrl-\\, or sent it SIGQUIT"},
@@ -165,12 +183,14 @@ constexpr std::array<SignalWords, 14> kSignals = {{
     {SIGXCPU, "it used up its limit of CPU time (ulimit -t)"},
     {SIGXFSZ, "it wrote a file larger than its limit (ulimit -f)"},
     {SIGTRAP, "it ran into a breakpoint or a check that the compiler built in"},
-    {SIGUSR1, "someone sent it SIGUSR1, often a scheduler before its time limit; the program does\nnot handle it"},
+    {SIGUSR1, "someone sent it SIGUSR1, often a scheduler before its time limit, and the\nprogram does not handle it"},
 }};
 
 std::string signal_hint(const Failure& failure) {
   const int signal = failure.end.status.signal;
-  if (signal == SIGKILL) return host_memory(failure);
+  const bool says_why = !failure.evidence.error.empty() && !failure.evidence.error.starts_with("Fatal Python error");
+  if (signal == SIGABRT && says_why) return {};
+  if (signal == SIGKILL) return killed(failure);
   if (signal == SIGBUS) return str("memory that is mapped to a file was not there. ", shared_memory(failure));
   const auto* found = std::ranges::find(kSignals, signal, &SignalWords::signal);
   return found == kSignals.end() ? std::string() : std::string(found->words);
@@ -183,11 +203,11 @@ bool prints_usage(const Failure& failure) {
 std::string exit_code_hint(const Failure& failure) {
   if (failure.says("can't open file '")) {
     return str("there is no file ", between(failure.text, "can't open file '", "'"),
-               "; the folder counts: see `pwd` and `ls`");
+               ";\na name without a folder is looked for in the current one");
   }
   if (failure.end.status.code == 127) return "a shell did not find a command: check its name and the PATH";
   if (failure.end.status.code == 126)
-    return "a shell found a command that it may not run: chmod +x, or it is no program";
+    return "a shell may not run a command that it found: chmod +x, unless it is no program";
   if (prints_usage(failure)) {
     return "the program did not understand its arguments. Flags for tandem go before the\n"
            "program's name, those after it go to the program";
@@ -207,8 +227,7 @@ std::string find_hint(const Failure& failure) {
 std::string failure_hint(const RankEnd& end, const Evidence& evidence, const Circumstances& now) {
   const bool worker_has_said_it = evidence.traceback.find("\nhint: ") != std::string::npos;
   if (worker_has_said_it) return {};
-  return find_hint(
-      {.end = end, .evidence = evidence, .now = now, .text = str(evidence.error, '\n', evidence.traceback)});
+  return find_hint({.end = end, .evidence = evidence, .now = now, .text = messages_of(evidence)});
 }
 
 }  // namespace tandem

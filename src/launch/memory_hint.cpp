@@ -71,35 +71,40 @@ std::optional<GpuUser> other_user(std::string_view text, const Circumstances& no
 }
 
 constexpr std::string_view kSmallerBatch =
-    "halve the micro-batch and double the accumulation: 16 x 16 becomes 8 x 32, and the\n"
-    "effective batch stays the same. Fewer accumulation steps save no memory";
+    "halve the micro-batch and double the accumulation (16 x 16 becomes 8 x 32):\n"
+    "the effective batch stays the same. Fewer accumulation steps save no memory";
+
+std::string less_memory(const RankEnd& end, const Circumstances& now) {
+  std::vector<std::string> facts;
+  if (end.peak_memory.count > 0) facts.push_back(str("its peak was ", size_text(end.peak_memory)));
+  if (now.memory_limit) facts.push_back(str("the limit here is ", size_text(*now.memory_limit)));
+  return str(facts.empty() ? "" : str(" (", join(facts, ", "), ')'),
+             ".\nUse fewer data loader workers, a smaller cache or micro-batch, or fewer ranks:\n"
+             "each rank holds a copy of everything");
+}
 
 }  // namespace
 
 std::string gpu_memory_hint(std::string_view text, const Circumstances& now) {
   const auto other = other_user(text, now);
   if (!other) return std::string(kSmallerBatch);
-  const std::string holder =
-      str("process ", other->pid, ", which is no rank of this run, holds ", fixed(other->gib, 2), " GiB of that GPU");
+  const std::string holder = str("process ", other->pid, ", which is no rank of this run, holds ", fixed(other->gib, 2),
+                                 " GiB of that GPU:\n");
   const std::string_view cure =
-      now.notebook ? ":\nprobably this notebook's kernel, which used CUDA before. Restart the kernel.\nOr "
-                   : ":\nend it, or choose another GPU with --device. Or ";
+      now.notebook ? "probably the kernel of this notebook, which has used CUDA. Restart the kernel.\nOr "
+                   : "end it, or choose another GPU with --device.\nOr ";
   return str(holder, cure, kSmallerBatch);
 }
 
+std::string killed_hint(const RankEnd& end, const Circumstances& now) {
+  if (now.killed_for_memory) return str("killed by the kernel for memory", less_memory(end, now));
+  return "tandem did not send that signal: a user (kill -9), a scheduler or a container\n"
+         "did, or the kernel when the whole machine ran out of memory\n"
+         "(`dmesg | grep -i 'killed process'`)";
+}
+
 std::string host_memory_hint(const RankEnd& end, const Circumstances& now) {
-  const bool is_killed = end.status.signal == SIGKILL;
-  if (is_killed && !now.killed_for_memory) {
-    return "tandem did not send that signal: a user (kill -9), a scheduler or a container did, or\n"
-           "the kernel when the whole machine ran out of memory (`dmesg | grep -i 'killed process'`)";
-  }
-  std::vector<std::string> facts;
-  if (end.peak_memory.count > 0) facts.push_back(str("its peak was ", size_text(end.peak_memory)));
-  if (now.memory_limit) facts.push_back(str("the limit here is ", size_text(*now.memory_limit)));
-  return str(now.killed_for_memory ? "killed by the kernel for memory" : "the machine has no memory left for it",
-             facts.empty() ? "" : str(" (", join(facts, "; "), ')'),
-             ".\nUse fewer data loader workers, a smaller cache or micro-batch, or fewer ranks: each\n"
-             "rank holds a copy of everything");
+  return str("the machine has no memory left for it", less_memory(end, now));
 }
 
 std::string shared_memory_hint(const Circumstances& now) {

@@ -10,7 +10,10 @@ namespace tandem {
 // What to do when a GPU has no memory left; `text` is what torch says about it.
 std::string gpu_memory_hint(std::string_view text, const Circumstances& now);
 
-// When the machine has none left, or the rank was killed as if so.
+// When a rank, or a process of it, was killed: by the kernel for memory, or by someone else.
+std::string killed_hint(const RankEnd& end, const Circumstances& now);
+
+// When the machine gives it no more memory.
 std::string host_memory_hint(const RankEnd& end, const Circumstances& now);
 
 // When /dev/shm, through which data loaders pass batches, is full.
