@@ -106,7 +106,7 @@ TEST(Store, GivesUpOnAKeyThatNobodySets) {
 }
 
 // Rank 0 dies by a signal once rank 1 is in the store; rank 1 then does `use`.
-std::vector<RankEnd> lose_the_host(const std::function<void(Store&)>& use) {
+std::vector<RankOutcome> lose_the_host(const std::function<void(Store&)>& use) {
   return run_ranks_to_end(
       2,
       [&](const World& world) {
@@ -121,7 +121,7 @@ std::vector<RankEnd> lose_the_host(const std::function<void(Store&)>& use) {
       60s);
 }
 
-void expect_lost(const std::vector<RankEnd>& ends, const std::string& sentence) {
+void expect_lost(const std::vector<RankOutcome>& ends, const std::string& sentence) {
   ASSERT_EQ(ends.size(), 2U);
   EXPECT_EQ(ends[1].status.code, 6) << ends[1].output;
   EXPECT_NE(ends[1].output.find("error: store: lost while " + sentence), std::string::npos) << ends[1].output;

@@ -48,7 +48,7 @@ class CallCounter : public testing::EmptyTestEventListener {
 struct RunningRank {
   Process process;
   Fd output;
-  RankEnd end;
+  RankOutcome end;
 };
 
 RunningRank start_rank(const WorkerEnv& env, int call) {
@@ -90,7 +90,7 @@ bool take_done(std::string& output) {
 
 }  // namespace
 
-std::vector<RankEnd> run_ranks_to_end(int size, const RankBody& body, std::chrono::seconds limit) {
+std::vector<RankOutcome> run_ranks_to_end(int size, const RankBody& body, std::chrono::seconds limit) {
   static const bool counting = (testing::UnitTest::GetInstance()->listeners().Append(new CallCounter), true);
   const int this_call = counting ? calls++ : 0;
   if (const auto call = environment_variable(kCallVariable)) {
@@ -109,7 +109,7 @@ std::vector<RankEnd> run_ranks_to_end(int size, const RankBody& body, std::chron
   const auto is_open = [](const RunningRank& rank) { return static_cast<bool>(rank.output); };
   while (std::ranges::any_of(ranks, is_open) && !deadline.passed()) wait_for_output(ranks, deadline);
 
-  std::vector<RankEnd> ends;
+  std::vector<RankOutcome> ends;
   for (RunningRank& rank : ranks) {
     rank.end.out_of_time = is_open(rank);
     if (rank.end.out_of_time) rank.process.signal_group(SIGKILL);
@@ -120,10 +120,10 @@ std::vector<RankEnd> run_ranks_to_end(int size, const RankBody& body, std::chron
   return ends;
 }
 
-std::string failures(const std::vector<RankEnd>& ends) {
+std::string failures(const std::vector<RankOutcome>& ends) {
   std::string text;
   for (std::size_t rank = 0; rank < ends.size(); ++rank) {
-    const RankEnd& end = ends[rank];
+    const RankOutcome& end = ends[rank];
     if (end.status.ok() && !end.out_of_time && end.ran) continue;
     const std::string how = end.out_of_time   ? "still running at the limit"
                             : end.status.ok() ? "ended without running its body"

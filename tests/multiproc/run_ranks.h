@@ -12,7 +12,7 @@
 namespace tandem {
 
 // What became of one rank.
-struct RankEnd {
+struct RankOutcome {
   ExitStatus status;
   std::string output;        // standard output and error together
   bool out_of_time = false;  // it was still running at the limit, and was killed
@@ -25,10 +25,10 @@ using RankBody = std::function<void(const World& world)>;
 // started anew for this one test, with the environment a launcher would give it; when it comes to this call it runs
 // `body` and ends. So whatever the test does before the call happens in every rank too.
 // An exception or a failed expectation in `body` ends the rank with a code other than 0.
-std::vector<RankEnd> run_ranks_to_end(int size, const RankBody& body, std::chrono::seconds limit);
+std::vector<RankOutcome> run_ranks_to_end(int size, const RankBody& body, std::chrono::seconds limit);
 
 // One paragraph for each rank that did not end well; empty when all did.
-std::string failures(const std::vector<RankEnd>& ends);
+std::string failures(const std::vector<RankOutcome>& ends);
 
 // The same, and the test fails with that text.
 void run_ranks(int size, const RankBody& body, std::chrono::seconds limit = std::chrono::seconds(60));

@@ -1,0 +1,76 @@
+#include "launch/cause.h"
+
+#include <tandem/error.h>
+
+#include <algorithm>
+#include <csignal>
+#include <tuple>
+#include <utility>
+
+#include "launch/error_file.h"
+
+namespace tandem {
+namespace {
+
+// Faults of the program itself. A rank that we stop may still end by one, while the kernel writes its core file: so
+// they count even then.
+bool is_fault(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGSYS;
+}
+
+Evidence evidence_of(const RankEnd& end) {
+  Evidence from_file = read_error_file(end.error_file);
+  if (!from_file.error.empty()) return from_file;
+  Evidence evidence = find_evidence(end.output);
+  const bool is_worker_of_ours = evidence.error.starts_with("error: ");
+  if (is_worker_of_ours && end.status.code == exit_code(ErrorKind::Comm)) evidence.about_peer = true;
+  return evidence;
+}
+
+// Someone pressed Ctrl-C; that is nobody's error.
+bool is_interrupt(const Evidence& evidence) { return evidence.error.starts_with("KeyboardInterrupt"); }
+
+Part part_of(const RankEnd& end, const Evidence& evidence) {
+  const bool has_word = !evidence.error.empty() && !is_interrupt(evidence);
+  if (is_fault(end.status.signal)) return Part::OwnError;
+  if (end.told_to_stop) {
+    const bool spoke_first = has_word && evidence.at_end;
+    if (!spoke_first) return Part::Stopped;
+    return evidence.about_peer ? Part::LostPeer : Part::OwnError;
+  }
+  if (end.status.ok()) return Part::Succeeded;
+  // torch's watchdog aborts a process whose peer is lost.
+  const bool is_killed = end.status.signal != 0 && end.status.signal != SIGABRT && end.status.signal != SIGINT;
+  if (is_killed) return Part::OwnError;
+  if (has_word) return evidence.about_peer ? Part::LostPeer : Part::OwnError;
+  return end.status.signal == SIGABRT ? Part::OwnError : Part::NoWord;
+}
+
+int exit_code_of(const RankEnd& end, Part part) {
+  const bool is_cut_short = end.told_to_stop && part != Part::Stopped && !is_fault(end.status.signal);
+  if (is_cut_short && (end.status.signal != 0 || end.status.ok())) return 1;
+  return end.status.shell_code();
+}
+
+}  // namespace
+
+Judgement judge(const RankEnd& end) {
+  Evidence evidence = evidence_of(end);
+  const Part part = part_of(end, evidence);
+  return {.part = part, .evidence = std::move(evidence)};
+}
+
+Cause find_cause(std::span<const RankEnd> ends) {
+  std::size_t index = 0;
+  Judgement best = judge(ends[0]);
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    Judgement judgement = judge(ends[i]);
+    if (std::tie(judgement.part, ends[i].order) < std::tie(best.part, ends[index].order)) {
+      index = i;
+      best = std::move(judgement);
+    }
+  }
+  return {.index = index, .evidence = std::move(best.evidence), .exit_code = exit_code_of(ends[index], best.part)};
+}
+
+}  // namespace tandem
