@@ -63,6 +63,15 @@ function(tandem_define_version target)
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/generated")
 endfunction()
 
+# The Python module that the launcher puts into its workers, as a header that `target` may include.
+function(tandem_embed_sitecustomize target)
+  set(script "${CMAKE_CURRENT_SOURCE_DIR}/src/launch/python/sitecustomize.py")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${script}")
+  file(READ "${script}" TANDEM_SITECUSTOMIZE)
+  configure_file(cmake/sitecustomize.h.in generated/sitecustomize.h @ONLY)
+  target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/generated")
+endfunction()
+
 function(tandem_install)
   include(CMakePackageConfigHelpers)
   set(package "${CMAKE_INSTALL_LIBDIR}/cmake/tandem")

@@ -21,6 +21,10 @@ struct Command {
 
 // One per file of this folder.
 Command run_command();
+Command ps_command();
+Command stop_command();
+Command logs_command();
+Command stack_command();
 Command version_command();
 Command help_command();
 Command completion_command();

@@ -41,7 +41,7 @@ class Help(CliTest):
 
     def test_lists_every_command_and_each_has_help_of_its_own(self):
         commands = re.findall(r"^  (\w+) ", tandem("--help").stdout.split("commands:")[1].split("\n\n")[0], re.M)
-        self.assertEqual(commands, ["run", "version", "completion", "help"])
+        self.assertEqual(commands, ["run", "ps", "stop", "logs", "stack", "version", "completion", "help"])
         for command in commands[:-1]:
             self.assertIn(f"usage: tandem {command}", tandem("help", command).stdout)
             self.assertEqual(tandem("help", command).stdout, tandem(command, "--help").stdout)
@@ -301,7 +301,7 @@ class Completion(CliTest):
 
     def test_offers_commands_first(self):
         self.assertEqual(self.complete("tandem", "r"), ["run"])
-        self.assertEqual(set(self.complete("tandem", "")), {"run", "version", "completion", "help"})
+        self.assertEqual(set(self.complete("tandem", "")), {"run", "ps", "stop", "logs", "stack", "version", "completion", "help"})
 
     def test_offers_the_flags_and_words_of_each_command(self):
         self.assertIn("--nproc-per-node", self.complete("tandem", "run", "--np"))
@@ -310,7 +310,7 @@ class Completion(CliTest):
         self.assertEqual(self.complete("tandem", "help", "ver"), ["version"])
 
     def test_offers_every_flag_that_help_shows(self):
-        for command in ("run", "version", "completion"):
+        for command in ("run", "ps", "stop", "logs", "stack", "version", "completion"):
             shown = set(re.findall(r"--[a-z-]+", tandem(command, "--help").stdout.split("flags:")[1]))
             self.assertLessEqual(shown, set(self.complete("tandem", command, "-")), command)
 

@@ -1,0 +1,164 @@
+#include <poll.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/job_argument.h"
+#include "launch/job.h"
+#include "launch/log_tail.h"
+
+namespace tandem {
+namespace {
+
+struct LogsOptions {
+  bool follow = false;
+  std::string rank = "0";
+  std::optional<std::uint32_t> lines;
+};
+
+template <class Visitor>
+void visit_fields(LogsOptions& o, Visitor&& field) {
+  field("follow,f", o.follow, "go on until the job ends");
+  field("rank,r", o.rank, "whose output: a rank, all (each line then begins with its rank), or launcher");
+  field("lines,n", o.lines, "only the last lines");
+}
+
+const ProgramText kProgram{
+    .name = "tandem logs",
+    .arguments = "[RUN]",
+    .about =
+        "Prints what a rank of a running or finished job wrote.\n"
+        "RUN is the name of a job, or its beginning; the newest one when left out.",
+    .examples = {"tandem logs", "tandem logs -f --rank 1", "tandem logs --rank all --lines 20 train"}};
+
+// The output of one rank on its way to ours.
+class Stream {
+ public:
+  Stream(const std::filesystem::path& path, std::string prefix) : tail_(path), prefix_(std::move(prefix)) {}
+
+  LogTail& tail() { return tail_; }
+
+  // What of this part, and of what was held before, is to be printed now: with a prefix only whole lines.
+  std::string add(const std::string& part) {
+    if (prefix_.empty()) return part;
+    held_ += part;
+    const std::size_t end = held_.rfind('\n') + 1;  // 0 when there is none
+    const std::string lines = held_.substr(0, end);
+    held_.erase(0, end);
+    return prefixed(lines);
+  }
+
+  // The last line of one that ended without a newline.
+  std::string rest() { return held_.empty() ? "" : add("\n"); }
+
+ private:
+  std::string prefixed(std::string_view lines) const {
+    std::string text;
+    while (!lines.empty()) {
+      const std::size_t end = lines.find('\n') + 1;
+      text += str(prefix_, lines.substr(0, end));
+      lines.remove_prefix(end);
+    }
+    return text;
+  }
+
+  LogTail tail_;
+  std::string prefix_;
+  std::string held_;  // the beginning of a line
+};
+
+std::vector<Stream> open_streams(const Job& job, const std::string& rank) {
+  const JobRecord& record = job.record;
+  const int last = record.first_rank + record.local_size - 1;
+  std::vector<Stream> streams;
+  const auto path = [&](long long number) { return record.log_dir / str("rank", number, ".log"); };
+  if (rank == "launcher") {
+    streams.emplace_back(job.path / "launcher.log", "");
+  } else if (rank == "all") {
+    for (int number = record.first_rank; number <= last; ++number) {
+      streams.emplace_back(path(number), str("[rank ", number, "] "));
+    }
+  } else {
+    const auto number = to_integer(rank);
+    if (!number || *number < record.first_rank || *number > last) {
+      fail(ErrorKind::Usage,
+           str("tandem logs: ", record.name, " has ranks ", record.first_rank, " to ", last, " here, and no '", rank,
+               "'"),
+           "--rank all shows all of them");
+    }
+    streams.emplace_back(path(*number), "");
+  }
+  return streams;
+}
+
+// False when nobody reads any more, as after `| head`.
+bool pass_on(const std::string& text) {
+  if (write_all(STDOUT_FILENO, text)) return true;
+  if (errno == EPIPE) return false;
+  fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is sent");
+}
+
+// All that is there. False when nobody reads any more.
+bool drain(std::vector<Stream>& streams, bool is_last) {
+  for (Stream& stream : streams) {
+    for (std::string part = stream.tail().read(); !part.empty(); part = stream.tail().read()) {
+      if (!pass_on(stream.add(part))) return false;
+    }
+    if (is_last && !pass_on(stream.rest())) return false;
+  }
+  return true;
+}
+
+// Waits a little. False when nobody reads any more.
+bool pause() {
+  constexpr int kPauseMs = 100;
+  pollfd reader{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return ::poll(&reader, 1, kPauseMs) <= 0;
+}
+
+void follow(std::vector<Stream>& streams, const std::filesystem::path& path) {
+  while (true) {
+    const auto job = read_job(path);  // first: what was written until it ended is there to be read
+    const bool running = job && job->running;
+    if (!drain(streams, !running) || !running || !pause()) return;
+  }
+}
+
+int run(std::span<const std::string> args) {
+  LogsOptions options;
+  const JobArgument argument = load_job_argument(options, args, kProgram);
+  if (argument.text) return print(*argument.text);
+  const Job job = find_job(argument.name);
+  std::vector<Stream> streams = open_streams(job, options.rank);
+  bool any = false;
+  for (Stream& stream : streams) {
+    any = stream.tail().open() || any;
+    if (options.lines) stream.tail().skip_to_last_lines(*options.lines);
+  }
+  if (!any && !(options.follow && job.running)) {
+    fail(ErrorKind::Data, str("tandem logs: ", job.record.name, " has written nothing to ", job.record.log_dir),
+         job.running ? "wait for it with --follow"
+                     : str("`tandem logs --rank launcher ", job.record.name, "` may tell why"));
+  }
+  if (options.follow) {
+    follow(streams, job.path);
+  } else {
+    drain(streams, true);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command logs_command() {
+  return {.name = "logs",
+          .summary = "print what a rank of a job wrote",
+          .fields = flag_table<LogsOptions>(),
+          .arguments = {},
+          .run = run};
+}
+
+}  // namespace tandem

@@ -1,0 +1,108 @@
+#include <poll.h>
+#include <tandem/error.h>
+#include <tandem/units.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/job_argument.h"
+#include "launch/job.h"
+#include "launch/proc.h"
+
+namespace tandem {
+namespace {
+
+struct StopOptions {
+  bool all = false;
+  std::chrono::milliseconds timeout{45'000};
+};
+
+template <class Visitor>
+void visit_fields(StopOptions& o, Visitor&& field) {
+  field("all", o.all, "stop every running job");
+  field("timeout", o.timeout, "how long a job may take to stop before it is killed");
+}
+
+void validate(const StopOptions& options) {
+  if (options.timeout >= std::chrono::milliseconds(0)) return;
+  fail(ErrorKind::Config, str("timeout is ", duration_text(options.timeout), ", less than nothing"), "try 45s");
+}
+
+const ProgramText kProgram{
+    .name = "tandem stop",
+    .arguments = "[RUN]",
+    .about =
+        "Stops a running job and waits until it is gone: its ranks get SIGTERM, and SIGKILL after a while.\n"
+        "RUN is the name of a job, or its beginning; the newest one when left out.",
+    .examples = {"tandem stop", "tandem stop train", "tandem stop --all"}};
+
+void say(const std::string& text) { write_all(STDERR_FILENO, str("tandem: ", text, '\n')); }
+
+bool is_gone(const Fd& launcher, const Deadline& deadline) {
+  pollfd end{.fd = launcher.get(), .events = POLLIN, .revents = 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&end, 1, deadline.poll_ms());
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+void signal_launcher(const Fd& launcher, const Job& job, int signal) {
+  if (send_signal(launcher, signal) || errno == ESRCH) return;
+  fail(ErrorKind::Launch, str("cannot stop ", job.record.name, " (pid ", job.record.pid, "): ", errno_text(errno)),
+       "stop it as the user who started it");
+}
+
+void stop(const Job& job, std::chrono::milliseconds timeout) {
+  const std::string& name = job.record.name;
+  const Fd launcher = open_pidfd(job.record.pid);
+  // Once it is held its pid is nobody else's: now it is known for sure who it is.
+  if (!launcher || !is_running(job.record.pid, job.record.started_ticks)) return say(str(name, " has just ended"));
+  const Stopwatch watch;
+  say(str("stopping ", name, " (pid ", job.record.pid, ", ranks: ", job.record.local_size, ')'));
+  signal_launcher(launcher, job, SIGTERM);
+  if (!is_gone(launcher, Deadline(timeout))) {
+    say(str(name, " is still there after ", duration_text(timeout), ": killing it"));
+    signal_launcher(launcher, job, SIGKILL);
+    constexpr std::chrono::seconds kPatience{10};
+    if (!is_gone(launcher, Deadline(kPatience))) {
+      fail(ErrorKind::Timeout, str(name, " (pid ", job.record.pid, ") is still there 10s after SIGKILL"),
+           "it waits in the kernel, for a disk or a device; look at `dmesg`");
+    }
+  }
+  say(str(name, " is gone after ", fixed(watch.seconds(), 1), " s"));
+}
+
+int run(std::span<const std::string> args) {
+  StopOptions options;
+  const JobArgument argument = load_job_argument(options, args, kProgram);
+  if (argument.text) return print(*argument.text);
+  if (options.all && argument.name) {
+    fail(ErrorKind::Usage, str("tandem stop: both --all and '", *argument.name, "' were given"), "give one of them");
+  }
+  std::vector<Job> jobs = options.all ? list_jobs() : std::vector<Job>{find_job(argument.name)};
+  if (!options.all && !jobs.front().running) {
+    say(str(jobs.front().record.name, " is not running any more (", jobs.front().outcome, ')'));
+    return 0;
+  }
+  std::erase_if(jobs, [](const Job& job) { return !job.running; });
+  if (jobs.empty()) say("no job is running");
+  for (const Job& job : jobs) stop(job, options.timeout);
+  return 0;
+}
+
+}  // namespace
+
+Command stop_command() {
+  return {.name = "stop",
+          .summary = "stop a running job and wait until it is gone",
+          .fields = flag_table<StopOptions>(),
+          .arguments = {},
+          .run = run};
+}
+
+}  // namespace tandem
