@@ -47,6 +47,10 @@ LoadedConfig load_config(Config& config, std::span<const std::string> args, cons
   return load_fields(fields_of(config), args, program, [&] { validate_fields(config); });
 }
 
+// Calls `validate`. What it finds wrong it says by the names of fields; where these were set it cannot know, so that is
+// added: an Error that names a field of `fields` is thrown again with the field's source.
+void validate_with_sources(const std::function<void()>& validate, std::span<const Field> fields);
+
 // The file a configuration is stored in. Loaded again, it gives the same values, bit for bit.
 std::string config_yaml(std::span<const Field> fields);
 

@@ -36,7 +36,8 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-// What `validate` finds wrong it says by the names of fields; where these were set it cannot know.
+}  // namespace
+
 void validate_with_sources(const std::function<void()>& validate, std::span<const Field> fields) {
   try {
     validate();
@@ -53,8 +54,6 @@ void validate_with_sources(const std::function<void()>& validate, std::span<cons
          error.hint());
   }
 }
-
-}  // namespace
 
 LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string> args, const ProgramText& program,
                          const std::function<void()>& validate) {
