@@ -17,8 +17,10 @@ struct Field {
   std::vector<std::string> aliases;  // other names of its flag; "n" is -n
   std::string help;                  // what it means
   std::string allowed;               // what may be given: "a whole number"
+  std::string section;               // its title in --help; empty: the part of the name before the dot
   ValueShape shape = ValueShape::Plain;
   bool list = false;
+  bool repeated = false;  // each flag on the command line is one item of the list
   bool optional = false;
   std::function<Written()> get;
   std::function<bool(const Written&)> set;  // false: not such a value, and nothing was changed
@@ -38,7 +40,8 @@ struct Field {
 //     field("lr", o.lr, "learning rate at the peak");
 //   }
 //
-// A field that is such a struct itself gives dotted names. "nproc,n" is the name `nproc` with the short flag -n.
+// A field that is such a struct itself gives dotted names; one without a name, field("", o.life, "life and death"),
+// gives plain names under that title in --help. "nproc,n" is the name `nproc` with the short flag -n.
 // A function `void validate(const OptimizerOptions&)` beside it, if there is one, is called after loading.
 template <class Config>
 concept HasFields = requires(Config& config) {
@@ -63,6 +66,7 @@ Field make_field(FieldName name, Value& value, std::string_view help) {
   field.allowed = Format::allowed();
   field.shape = Format::kShape;
   field.list = Format::kList;
+  field.repeated = kIsRepeated<Value>;
   field.optional = Format::kOptional;
   field.get = [&value] { return Format::write(value); };
   field.set = [&value](const Written& written) {
@@ -76,13 +80,14 @@ Field make_field(FieldName name, Value& value, std::string_view help) {
 }
 
 template <HasFields Config>
-void collect_fields(Config& config, std::string_view prefix, std::vector<Field>& fields) {
+void collect_fields(Config& config, std::string_view prefix, std::string_view section, std::vector<Field>& fields) {
   visit_fields(config, [&](std::string_view names, auto& value, std::string_view help) {
     FieldName name = field_name(prefix, names);
     if constexpr (HasFields<std::remove_reference_t<decltype(value)>>) {
-      collect_fields(value, name.name, fields);
+      collect_fields(value, names.empty() ? prefix : name.name, names.empty() ? help : section, fields);
     } else {
       fields.push_back(make_field(std::move(name), value, help));
+      fields.back().section = section;
     }
   });
 }
@@ -93,7 +98,7 @@ void collect_fields(Config& config, std::string_view prefix, std::vector<Field>&
 template <HasFields Config>
 std::vector<Field> fields_of(Config& config) {
   std::vector<Field> fields;
-  detail::collect_fields(config, "", fields);
+  detail::collect_fields(config, "", "", fields);
   return fields;
 }
 

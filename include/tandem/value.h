@@ -19,6 +19,14 @@
 
 namespace tandem {
 
+// What is given once for each item, and never cut at commas: `-x A=1,2 -x B=3`. A file holds a list, or one text.
+template <class Value>
+struct Repeated {
+  std::vector<Value> items;
+
+  friend bool operator==(const Repeated&, const Repeated&) = default;
+};
+
 // A value as people write it, in a flag or a file: nothing, one text, or a list of texts.
 using Written = std::variant<std::monostate, std::string, std::vector<std::string>>;
 
@@ -182,6 +190,26 @@ struct ValueFormat<std::vector<Value>> {
   }
   static std::string allowed() { return "a list, each " + ScalarFormat<Value>::allowed(); }
 };
+
+template <class Value>
+struct ValueFormat<Repeated<Value>> {
+  using List = ValueFormat<std::vector<Value>>;
+  static constexpr ValueShape kShape = List::kShape;
+  static constexpr bool kList = true;
+  static constexpr bool kOptional = false;
+  static std::optional<Repeated<Value>> read(const Written& written) {
+    const auto* text = std::get_if<std::string>(&written);
+    auto items = List::read(text != nullptr ? Written(std::vector<std::string>{*text}) : written);
+    return items ? std::optional(Repeated<Value>{*std::move(items)}) : std::nullopt;
+  }
+  static Written write(const Repeated<Value>& value) { return List::write(value.items); }
+  static std::string allowed() { return ScalarFormat<Value>::allowed() + ", as often as needed"; }
+};
+
+template <class Value>
+inline constexpr bool kIsRepeated = false;
+template <class Value>
+inline constexpr bool kIsRepeated<Repeated<Value>> = true;
 
 template <class Value>
 struct ValueFormat<std::optional<Value>> {

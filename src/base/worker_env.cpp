@@ -67,6 +67,7 @@ WorkerEnv read_worker_env(const Lookup& lookup) {
   env.restart_count = read_int(lookup, "TORCHELASTIC_RESTART_COUNT", 0);
   env.max_restarts = read_int(lookup, "TORCHELASTIC_MAX_RESTARTS", 0);
   env.run_id = lookup("TORCHELASTIC_RUN_ID").value_or(env.run_id);
+  env.role_name = lookup("ROLE_NAME").value_or(env.role_name);
   return env;
 }
 
@@ -82,7 +83,7 @@ Variables worker_variables(const WorkerEnv& env) {
           {"LOCAL_WORLD_SIZE", str(world.local_size)},
           {"GROUP_RANK", str(world.node)},
           {"GROUP_WORLD_SIZE", str(world.num_nodes)},
-          {"ROLE_NAME", "default"},
+          {"ROLE_NAME", env.role_name},
           {"ROLE_RANK", str(world.rank)},
           {"ROLE_WORLD_SIZE", str(world.size)},
           {"MASTER_ADDR", env.master_addr},

@@ -21,6 +21,7 @@ struct WorkerEnv {
   int restart_count = 0;
   int max_restarts = 0;
   std::string run_id = "none";
+  std::string role_name = "default";
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

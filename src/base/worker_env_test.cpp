@@ -67,7 +67,8 @@ TEST(WorkerEnv, ComesBackFromTheVariablesItWrites) {
                       .master_port = 1234,
                       .restart_count = 1,
                       .max_restarts = 2,
-                      .run_id = "abc"};
+                      .run_id = "abc",
+                      .role_name = "trainer"};
   const Variables variables = worker_variables(env);
   const WorkerEnv back = read_worker_env(in({variables.begin(), variables.end()}));
   EXPECT_EQ(back.world, env.world);
@@ -76,6 +77,7 @@ TEST(WorkerEnv, ComesBackFromTheVariablesItWrites) {
   EXPECT_EQ(back.restart_count, 1);
   EXPECT_EQ(back.max_restarts, 2);
   EXPECT_EQ(back.run_id, "abc");
+  EXPECT_EQ(back.role_name, "trainer");
   EXPECT_FALSE(back.launcher_hosts_store);
 }
 

@@ -5,15 +5,26 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "base/worker_env.h"
 #include "config/fields.h"
 #include "config/flags.h"
 
 namespace tandem {
 namespace {
 
-void set_from_flag(Field& field, const std::string& text, const ProgramText& program) {
+void set_from_flag(Field& field, const GivenFlag& given, const ProgramText& program) {
   const std::string flag = flag_names(field).front();
-  set_field(field, flag_value(field, text), flag, ErrorKind::Usage, str(program.name, ": ", flag));
+  const Written value = field.repeated ? given.texts : flag_value(field, given.texts.back());
+  set_field(field, value, flag, ErrorKind::Usage, str(program.name, ": ", flag));
+}
+
+void set_from_environment(Field& field, const ProgramText& program) {
+  for (const std::string& name : variable_names(field, program.environment_prefix)) {
+    const auto text = environment_variable(name);
+    if (!text) continue;
+    set_field(field, flag_value(field, *text), name, ErrorKind::Config, str(program.name, ": ", name));
+    return;
+  }
 }
 
 bool has_word(std::string_view text, std::string_view word) {
@@ -25,7 +36,8 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
-// What `validate` finds wrong it says by the names of fields; where these were set it cannot know.
+}  // namespace
+
 void validate_with_sources(const std::function<void()>& validate, std::span<const Field> fields) {
   try {
     validate();
@@ -43,8 +55,6 @@ void validate_with_sources(const std::function<void()>& validate, std::span<cons
   }
 }
 
-}  // namespace
-
 LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string> args, const ProgramText& program,
                          const std::function<void()>& validate) {
   LoadOptions options;
@@ -53,12 +63,13 @@ LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string>
   GivenFlags given = parse_flags(all, args, program);
 
   for (const GivenFlag& flag : given.flags) {
-    if (flag.field >= fields.size()) set_from_flag(all[flag.field], flag.text, program);
+    if (flag.field >= fields.size()) set_from_flag(all[flag.field], flag, program);
   }
   if (options.help) return {.fields = {}, .rest = {}, .text = config_help(fields, program)};
   if (options.config) load_yaml(fields, *options.config);
+  for (Field& field : fields) set_from_environment(field, program);
   for (const GivenFlag& flag : given.flags) {
-    if (flag.field < fields.size()) set_from_flag(fields[flag.field], flag.text, program);
+    if (flag.field < fields.size()) set_from_flag(fields[flag.field], flag, program);
   }
   validate_with_sources(validate, fields);
   std::optional<std::string> text;

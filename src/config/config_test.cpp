@@ -1,35 +1,15 @@
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <tandem/config.h>
-#include <unistd.h>
 
 #include <limits>
 
-#include "base/fd.h"
+#include "base/temp_test.h"
 #include "config/sample_config_test.h"
 
 namespace tandem {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A file that is gone with the test. Tests run beside each other, so its name holds the test's.
-class TempFile {
- public:
-  explicit TempFile(std::string_view text)
-      : path_(testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml") {
-    const Fd file(::open(path_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
-    EXPECT_TRUE(write_all(file.get(), text));
-  }
-  ~TempFile() { ::unlink(path_.c_str()); }
-  TempFile(const TempFile&) = delete;
-  TempFile& operator=(const TempFile&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 using Args = std::vector<std::string>;
 

@@ -38,6 +38,27 @@ std::vector<std::string> field_names(std::span<const Field> fields) {
   return names;
 }
 
+std::vector<std::string> variable_names(const Field& field, std::string_view prefix) {
+  if (prefix.empty()) return {};
+  std::vector<std::string> names = field.aliases;
+  names.insert(names.begin(), field.name);
+  std::erase_if(names, [](const std::string& name) { return name.size() == 1; });
+  for (std::string& name : names) {
+    std::ranges::replace_if(
+        name, [](char c) { return c == '-' || c == '.'; }, '_');
+    std::ranges::transform(name, name.begin(), [](char c) { return 'a' <= c && c <= 'z' ? c - 'a' + 'A' : c; });
+    name.insert(0, prefix);
+  }
+  return names;
+}
+
+const Refusal* find_refusal(std::span<const Refusal> refused, std::string_view name) {
+  const std::string canonical = canonical_name(name);
+  const auto found = std::ranges::find_if(
+      refused, [&](const Refusal& refusal) { return canonical.starts_with(canonical_name(refusal.prefix)); });
+  return found == refused.end() ? nullptr : &*found;
+}
+
 void set_field(Field& field, const Written& written, const std::string& source, ErrorKind kind,
                const std::string& where) {
   if (!field.set(written)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tandem/config.h>
 #include <tandem/error.h>
 #include <tandem/field.h>
 
@@ -20,6 +21,12 @@ std::string canonical_name(std::string_view name);
 Field* find_field(std::span<Field> fields, std::string_view name);
 
 std::vector<std::string> field_names(std::span<const Field> fields);
+
+// The variables that set the field, the main one first: "PET_NPROC_PER_NODE", "PET_NPROC". None without a prefix.
+std::vector<std::string> variable_names(const Field& field, std::string_view prefix);
+
+// Why that name, in either spelling, is refused; nullptr when it is not.
+const Refusal* find_refusal(std::span<const Refusal> refused, std::string_view name);
 
 // Sets the field and remembers who did. A value that does not fit is an Error of that kind, which begins with `where`
 // and says what was given and what is allowed.

@@ -32,7 +32,8 @@ std::string option_names(const Field& field) {
 CLI::Option* add_option(CLI::App& app, const Field& field) {
   const std::string names = option_names(field);
   CLI::Option* option = field.shape == ValueShape::Switch ? app.add_flag(names) : app.add_option(names)->expected(1);
-  return option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  return option->multi_option_policy(field.repeated ? CLI::MultiOptionPolicy::TakeAll
+                                                    : CLI::MultiOptionPolicy::TakeLast);
 }
 
 bool is_known(const std::string& flag, std::span<const Field> fields, bool is_switch) {
@@ -71,6 +72,10 @@ std::vector<std::string> cut_values(std::span<const std::string> args, std::span
 
 [[noreturn]] void fail_unknown(std::string_view word, std::span<const Field> fields, const ProgramText& program) {
   const std::string flag(word.substr(0, word.find('=')));
+  const Refusal* refusal = flag.starts_with("--") ? find_refusal(program.refused, flag.substr(2)) : nullptr;
+  if (refusal != nullptr) {
+    fail(ErrorKind::Usage, str(program.name, ": ", flag, ": ", refusal->sentence), refusal->hint);
+  }
   std::vector<std::string> known;
   for (const Field& field : fields) {
     for (std::string& name : flag_names(field)) known.push_back(std::move(name));
@@ -130,7 +135,7 @@ GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::strin
   GivenFlags given{.flags = {}, .rest = app.remaining()};
   check_rest(given.rest, fields, program);
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (options[i]->count() > 0) given.flags.push_back({.field = i, .text = options[i]->results().back()});
+    if (options[i]->count() > 0) given.flags.push_back({.field = i, .texts = options[i]->results()});
   }
   return given;
 }
@@ -142,6 +147,7 @@ Written flag_value(const Field& field, const std::string& text) {
     auto texts = parse_yaml_list(text);
     return texts ? Written(*std::move(texts)) : Written(text);
   }
+  if (field.repeated) return text;
   return text.empty() ? std::vector<std::string>() : split(text, ',');
 }
 

@@ -28,7 +28,7 @@ void visit_fields(LoadOptions& o, Visitor&& field) {
 // A flag on a command line, and the field it names.
 struct GivenFlag {
   std::size_t field;
-  std::string text;  // the value it was given; "true" for a switch without one
+  std::vector<std::string> texts;  // the value it was given, each time; "true" for a switch without one
 };
 
 // A command line taken apart; nothing is set yet.
@@ -42,7 +42,8 @@ GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::strin
 // The names of the field's flag, the main one first: --batch-size, -b. Underscores for dashes are understood besides.
 std::vector<std::string> flag_names(const Field& field);
 
-// The flag's text as a value of the field: lists are cut at commas, "none" empties what may be missing.
+// The text of a flag or a variable as a value of the field: lists are cut at commas, "none" empties what may be
+// missing.
 Written flag_value(const Field& field, const std::string& text);
 
 }  // namespace tandem

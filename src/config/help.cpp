@@ -61,6 +61,7 @@ std::string help_line(const Field& field) {
 }
 
 std::string section_of(const Field& field) {
+  if (!field.section.empty()) return field.section;
   const std::size_t dot = field.name.rfind('.');
   return dot == std::string::npos ? "flags" : field.name.substr(0, dot);
 }
@@ -82,6 +83,10 @@ std::string config_help(std::span<const Field> fields, const ProgramText& progra
   for (const Field& field : all) {
     if (section_of(field) != section) text += str('\n', section = section_of(field), ":\n");
     text += help_line(field);
+  }
+  if (!program.environment_prefix.empty()) {
+    text += str("\nEvery setting can be given by a variable too: ", program.environment_prefix,
+                "NAME, in capitals and with underscores. A flag wins over it.\n");
   }
   return text;
 }

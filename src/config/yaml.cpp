@@ -20,6 +20,13 @@ std::string place(const std::filesystem::path& path, const YAML::Mark& mark) { r
 // yaml-cpp gives plain scalars the tag "?", quoted ones "!".
 bool is_none(const YAML::Node& node) { return node.IsNull() || (node.Tag() == "?" && node.Scalar() == "none"); }
 
+bool is_empty_map(const YAML::Node& node) { return node.IsMap() && node.size() == 0; }
+
+bool says_nothing(const YAML::Node& node) {
+  return is_none(node) || ((node.IsMap() || node.IsSequence()) && node.size() == 0) ||
+         (node.IsScalar() && detail::read_bool(node.Scalar()) == false);
+}
+
 std::optional<std::vector<std::string>> list_texts(const YAML::Node& node) {
   std::vector<std::string> texts;
   for (const YAML::Node& item : node) {
@@ -55,7 +62,8 @@ bool has_more_than_one_document(const std::string& text) {
 // Goes through a file from the top and sets the field that each key names.
 class YamlReader {
  public:
-  YamlReader(std::span<Field> fields, std::filesystem::path path) : fields_(fields), path_(std::move(path)) {}
+  YamlReader(std::span<Field> fields, std::filesystem::path path, std::span<const Refusal> refused)
+      : fields_(fields), path_(std::move(path)), refused_(refused) {}
 
   void read_section(const YAML::Node& section, const std::string& prefix) {
     for (const auto& entry : section) {
@@ -69,8 +77,8 @@ class YamlReader {
   void read_entry(const YAML::Node& key, const std::string& name, const YAML::Node& value) {
     if (is_section(name)) return read_subsection(key, name, value);
     Field* field = find_field(fields_, name);
-    if (field == nullptr) fail_unknown(key, name);
     const std::string where = place(path_, key.Mark());
+    if (field == nullptr) return read_unknown(key, name, value);
     if (field->source.starts_with(str(path_, ':'))) {
       fail_at(key, str(name, " is given twice, first at ", field->source), "keep one of the two lines");
     }
@@ -86,7 +94,7 @@ class YamlReader {
   }
 
   Written written(const Field& field, const YAML::Node& value) const {
-    if (value.IsNull() || (field.optional && is_none(value))) return {};
+    if (value.IsNull() || (field.optional && (is_none(value) || is_empty_map(value)))) return {};
     if (value.IsScalar()) return value.Scalar();
     if (value.IsMap()) fail_at(value, str(field.name, " is one setting, and was given a section"), field.help);
     auto texts = list_texts(value);
@@ -104,6 +112,12 @@ class YamlReader {
     return false;
   }
 
+  void read_unknown(const YAML::Node& key, const std::string& name, const YAML::Node& value) const {
+    const Refusal* refusal = find_refusal(refused_, name);
+    if (refusal == nullptr) fail_unknown(key, name);
+    if (!says_nothing(value)) fail_at(key, str(name, ": ", refusal->sentence), refusal->hint);
+  }
+
   [[noreturn]] void fail_unknown(const YAML::Node& key, const std::string& name) const {
     const auto meant = nearest(name, field_names(fields_));
     fail_at(key, str("there is no setting '", name, "'"),
@@ -116,6 +130,7 @@ class YamlReader {
 
   std::span<Field> fields_;
   std::filesystem::path path_;
+  std::span<const Refusal> refused_;
 };
 
 std::string quoted(const Field& field, const std::string& text) {
@@ -134,7 +149,7 @@ std::string yaml_value(const Field& field) {
 
 }  // namespace
 
-void load_yaml(std::span<Field> fields, const std::filesystem::path& path) {
+void load_yaml(std::span<Field> fields, const std::filesystem::path& path, std::span<const Refusal> refused) {
   std::string text = read_file(path, ErrorKind::Config);
   // yaml-cpp takes a quote that is never closed for closed if the file ends in a newline, and with it every setting
   // that followed the quote. A comment as the last line makes it an error.
@@ -150,7 +165,7 @@ void load_yaml(std::span<Field> fields, const std::filesystem::path& path) {
       fail(ErrorKind::Config, str(place(path, document.Mark()), ": the file is not a list of settings"),
            "write one `name: value` a line");
     }
-    YamlReader(fields, path).read_section(document, "");
+    YamlReader(fields, path, refused).read_section(document, "");
   } catch (const YAML::Exception& error) {
     fail(ErrorKind::Config, str(place(path, error.mark), ": not YAML: ", error.msg),
          "write one `name: value` a line; quote texts that hold ':' or '#'");

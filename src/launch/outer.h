@@ -18,6 +18,8 @@ struct OuterJob {
   std::string master_addr = {};  // empty: the launcher does not tell, so the user must
   int master_port = 0;           // every task of a job gets the same one
 
+  bool one_task_per_node() const { return local_size == 1; }
+
   friend bool operator==(const OuterJob&, const OuterJob&) = default;
 };
 

@@ -1,0 +1,197 @@
+#include <gtest/gtest.h>
+#include <tandem/config.h>
+#include <tandem/error.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "base/temp_test.h"
+
+namespace tandem {
+namespace {
+
+using Args = std::vector<std::string>;
+
+struct LifeOptions {
+  std::int64_t max_restarts = 0;
+  bool keep = false;
+};
+
+template <class Visitor>
+void visit_fields(LifeOptions& o, Visitor&& field) {
+  field("max-restarts,restarts,R", o.max_restarts, "starts after the first");
+  field("keep", o.keep, "leave files");
+}
+
+void validate(const LifeOptions& o) {
+  if (o.max_restarts < 0) fail(ErrorKind::Config, "max-restarts is negative", "try 3");
+}
+
+struct JobOptions {
+  LifeOptions life;
+  std::string name = "job";
+  Repeated<std::string> set;
+  std::vector<int> ranks;
+  std::optional<std::string> note;
+};
+
+template <class Visitor>
+void visit_fields(JobOptions& o, Visitor&& field) {
+  field("", o.life, "life and death");
+  field("name", o.name, "its name");
+  field("set,x", o.set, "a variable");
+  field("ranks", o.ranks, "which ones");
+  field("note", o.note, "a remark");
+}
+
+const ProgramText kJob{.name = "job",
+                       .arguments = "",
+                       .about = "A job.",
+                       .examples = {},
+                       .environment_prefix = "TANDEM_TEST_JOB_",
+                       .refused = {{"use-fsdp", "FSDP is out of scope", "run the real tool"}}};
+
+JobOptions load(const Args& args) {
+  JobOptions options;
+  load_config(options, args, kJob);
+  return options;
+}
+
+// "kind: message | hint" of what goes wrong.
+std::string failure_of(const Args& args) {
+  try {
+    load(args);
+  } catch (const Error& error) {
+    return std::string(kind_name(error.kind())) + ": " + error.message() + " | " + error.hint();
+  }
+  return "no error";
+}
+
+TEST(Section, WithoutANameKeepsTheNamesOfItsFieldsPlain) {
+  EXPECT_EQ(load({"--max-restarts", "3"}).life.max_restarts, 3);
+  const TempFile file("max_restarts: 4\nkeep: true\n");
+  const JobOptions options = load({"--config", file.path()});
+  EXPECT_EQ(options.life.max_restarts, 4);
+  EXPECT_TRUE(options.life.keep);
+  EXPECT_EQ(failure_of({"--max-restarts=-1"}), "usage: max-restarts is negative (--max-restarts) | try 3");
+}
+
+TEST(Section, IsATitleInHelpAfterThePlainFlags) {
+  JobOptions options;
+  const Args args = {"--help"};
+  const std::string text = load_config(options, args, kJob).text.value();
+  const std::size_t flags = text.find("\nflags:\n      --name ");
+  const std::size_t section = text.find("\nlife and death:\n  -R, --max-restarts, --restarts");
+  ASSERT_NE(flags, std::string::npos) << text;
+  ASSERT_NE(section, std::string::npos) << text;
+  EXPECT_LT(flags, section);
+  EXPECT_NE(text.find("\nEvery setting can be given by a variable too: TANDEM_TEST_JOB_NAME, in capitals"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Section, IsFlatInTheStoredFile) {
+  JobOptions options;
+  EXPECT_EQ(config_yaml(fields_of(options)),
+            "max-restarts: 0\nkeep: false\nname: \"job\"\nset: []\nranks: []\nnote: null\n");
+}
+
+TEST(EnvironmentPrefix, PutsVariablesOverTheFileAndFlagsOverVariables) {
+  const TempVariable restarts("TANDEM_TEST_JOB_MAX_RESTARTS", "5");
+  const TempVariable name("TANDEM_TEST_JOB_NAME", "variable");
+  const TempFile file("max-restarts: 4\nname: file\n");
+  const JobOptions options = load({"--config", file.path(), "--name", "flag"});
+  EXPECT_EQ(options.life.max_restarts, 5);
+  EXPECT_EQ(options.name, "flag");
+}
+
+TEST(EnvironmentPrefix, NamesTheVariableAsTheSource) {
+  const TempVariable restarts("TANDEM_TEST_JOB_MAX_RESTARTS", "5");
+  JobOptions options;
+  EXPECT_EQ(config_table(load_config(options, Args{}, kJob).fields),
+            "max-restarts  5  TANDEM_TEST_JOB_MAX_RESTARTS  (default 0)\n");
+}
+
+TEST(EnvironmentPrefix, TakesLongAliasesSwitchesAndLists) {
+  const TempVariable alias("TANDEM_TEST_JOB_RESTARTS", "6");
+  const TempVariable letter("TANDEM_TEST_JOB_R", "7");
+  const TempVariable keep("TANDEM_TEST_JOB_KEEP", "1");
+  const TempVariable ranks("TANDEM_TEST_JOB_RANKS", "0,11");
+  const TempVariable set("TANDEM_TEST_JOB_SET", "A=1,2");
+  const JobOptions options = load({});
+  EXPECT_EQ(options.life.max_restarts, 6);
+  EXPECT_TRUE(options.life.keep);
+  EXPECT_EQ(options.ranks, (std::vector<int>{0, 11}));
+  EXPECT_EQ(options.set.items, Args{"A=1,2"});
+  EXPECT_FALSE(load({"--no-keep"}).life.keep);
+}
+
+TEST(EnvironmentPrefix, NamesTheVariableInErrors) {
+  {
+    const TempVariable keep("TANDEM_TEST_JOB_KEEP", "maybe");
+    EXPECT_EQ(failure_of({}),
+              "config: job: TANDEM_TEST_JOB_KEEP: 'maybe' was given, allowed is true or false | keep is: leave files "
+              "(default false)");
+  }
+  const TempVariable restarts("TANDEM_TEST_JOB_MAX_RESTARTS", "-1");
+  EXPECT_EQ(failure_of({}), "config: max-restarts is negative (TANDEM_TEST_JOB_MAX_RESTARTS) | try 3");
+}
+
+TEST(EnvironmentPrefix, ThatIsEmptyTakesNoVariable) {
+  const TempVariable name("NAME", "variable");
+  ProgramText program = kJob;
+  program.environment_prefix = "";
+  JobOptions options;
+  load_config(options, Args{}, program);
+  EXPECT_EQ(options.name, "job");
+}
+
+TEST(RepeatedFlag, IsOneWholeItemEachTime) {
+  EXPECT_EQ(load({"-x", "A=1,2", "--set=B=[3]", "--set", ""}).set.items, (Args{"A=1,2", "B=[3]", ""}));
+  EXPECT_EQ(load({"-x", "[a,b]"}).set.items, Args{"[a,b]"});
+  const TempFile list("set: [A=1, \"B=2,3\"]\n");
+  EXPECT_EQ(load({"--config", list.path()}).set.items, (Args{"A=1", "B=2,3"}));
+  EXPECT_EQ(load({"--config", list.path(), "-x", "C=3"}).set.items, Args{"C=3"});
+}
+
+TEST(RepeatedFlag, IsOneTextOrAListInAFileAndAVariable) {
+  const TempFile text("set: A=1,2\n");
+  EXPECT_EQ(load({"--config", text.path()}).set.items, Args{"A=1,2"});
+  const TempVariable list("TANDEM_TEST_JOB_SET", "[A=1, B=2]");
+  EXPECT_EQ(load({}).set.items, (Args{"A=1", "B=2"}));
+}
+
+TEST(Refusal, OfAnUnknownFlagIsASentenceOfItsOwn) {
+  EXPECT_EQ(failure_of({"--use_fsdp"}), "usage: job: --use_fsdp: FSDP is out of scope | run the real tool");
+  EXPECT_EQ(failure_of({"--use-fsdp-now=3"}), "usage: job: --use-fsdp-now: FSDP is out of scope | run the real tool");
+  EXPECT_EQ(failure_of({"--fsdp"}), "usage: job: there is no flag --fsdp | `job --help` lists the flags");
+}
+
+TEST(Refusal, OfAKeyIsForOneThatSaysSomething) {
+  const std::vector<Refusal> refused = {{"tpu-", "there is no TPU", "use a GPU"}};
+  JobOptions options;
+  std::vector<Field> fields = fields_of(options);
+  const TempFile nothing("tpu_env: []\ntpu_use_sudo: false\ntpu_config: {}\ntpu_name: null\nname: x\n");
+  load_yaml(fields, nothing.path(), refused);
+  EXPECT_EQ(options.name, "x");
+  const TempFile something("name: y\ntpu_zone: here\n");
+  JobOptions untouched;
+  std::vector<Field> others = fields_of(untouched);
+  try {
+    load_yaml(others, something.path(), refused);
+    FAIL() << "tpu_zone was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), something.path() + ":2: tpu-zone: there is no TPU");
+  }
+}
+
+TEST(Optional, TakesAnEmptyMapForNone) {
+  const TempFile file("note: {}\n");
+  EXPECT_EQ(load({"--config", file.path()}).note, std::nullopt);
+  const TempFile wrong("name: {}\n");
+  EXPECT_EQ(failure_of({"--config", wrong.path()}).find("config: " + wrong.path() + ":1: name is one setting, and was"),
+            0U);
+}
+
+}  // namespace
+}  // namespace tandem
