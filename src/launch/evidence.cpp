@@ -250,6 +250,7 @@ std::vector<Story> find_stories(std::span<const Line> lines) {
     if (!story) story = syntax_story(lines, i);
     if (!story) continue;
     i = story->end - 1;
+    if (!stories.empty()) story->begin = std::max(story->begin, stories.back().end);
     if (!stories.empty() && is_continued(lines, stories.back(), *story)) {
       stories.back() = merged(lines, stories.back(), *story);
     } else {

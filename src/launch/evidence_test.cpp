@@ -206,6 +206,13 @@ TEST(FindEvidence, SurvivesCutsBytesAndProgressBars) {
   EXPECT_EQ(error_of("terminate called after throwing an instance of 'X'\n  what():  "), "");
 }
 
+TEST(FindEvidence, TakesTheAbortAfterAnExceptionForItsEnd) {
+  const Evidence evidence = find_evidence(str(kOwn, "Fatal Python error: Aborted\n\n  File \"t.py\", line 1 in f\n"));
+  EXPECT_EQ(evidence.error, "KeyError: 'labels'");
+  EXPECT_TRUE(
+      evidence.traceback.ends_with("KeyError: 'labels'\nFatal Python error: Aborted\n\n  File \"t.py\", line 1 in f"));
+}
+
 TEST(FindEvidence, LeavesOutTheMiddleOfALongTraceback) {
   std::string frames;
   for (int i = 0; i < 100; ++i) frames += str("  File \"t.py\", line ", i, '\n');
