@@ -188,7 +188,7 @@ Story terminate_story(std::span<const Line> lines, std::size_t begin) {
   return story;
 }
 
-// The stack of the thread that faulted is enough, where the fault handler names it. The line before it may say why.
+// The threads that come after the one that faulted are left out. The line before it all may say why.
 Story fault_story(std::span<const Line> lines, std::size_t begin) {
   const std::size_t message = begin > 0 && speaks_of_error(lines[begin - 1].text) ? begin - 1 : begin;
   Story story = make_story(lines, message, message, begin + 1);
