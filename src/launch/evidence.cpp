@@ -188,7 +188,7 @@ Story terminate_story(std::span<const Line> lines, std::size_t begin) {
   return story;
 }
 
-// The stack of the thread that faulted is enough, where the fault handler names it. The line before it may say why.
+// The threads that come after the one that faulted are left out. The line before it all may say why.
 Story fault_story(std::span<const Line> lines, std::size_t begin) {
   const std::size_t message = begin > 0 && speaks_of_error(lines[begin - 1].text) ? begin - 1 : begin;
   Story story = make_story(lines, message, message, begin + 1);
@@ -250,6 +250,7 @@ std::vector<Story> find_stories(std::span<const Line> lines) {
     if (!story) story = syntax_story(lines, i);
     if (!story) continue;
     i = story->end - 1;
+    if (!stories.empty()) story->begin = std::max(story->begin, stories.back().end);
     if (!stories.empty() && is_continued(lines, stories.back(), *story)) {
       stories.back() = merged(lines, stories.back(), *story);
     } else {

@@ -138,6 +138,7 @@ TEST(FindEvidence, ReadsTheFaultHandlersStackOfTheThreadThatFaulted) {
       "Thread 0x00007f0000000001 (most recent call first):\n  File \"queue.py\", line 180 in get\n\n"
       "Current thread 0x00007f9335651b80 (most recent call first):\n"
       "  File \"seg.py\", line 2 in f\n  File \"seg.py\", line 3 in <module>\n\n"
+      "Thread 0x00007f0000000002 (most recent call first):\n  File \"loader.py\", line 1 in run\n\n"
       "Extension modules: numpy.core._multiarray_umath (total: 1)\n");
   EXPECT_EQ(evidence.error, "Fatal Python error: Segmentation fault");
   EXPECT_TRUE(evidence.traceback.ends_with("line 3 in <module>")) << evidence.traceback;
@@ -204,6 +205,13 @@ TEST(FindEvidence, SurvivesCutsBytesAndProgressBars) {
   EXPECT_EQ(error_of("[rank"), "");
   EXPECT_EQ(error_of("[rank12"), "");
   EXPECT_EQ(error_of("terminate called after throwing an instance of 'X'\n  what():  "), "");
+}
+
+TEST(FindEvidence, TakesTheAbortAfterAnExceptionForItsEnd) {
+  const Evidence evidence = find_evidence(str(kOwn, "Fatal Python error: Aborted\n\n  File \"t.py\", line 1 in f\n"));
+  EXPECT_EQ(evidence.error, "KeyError: 'labels'");
+  EXPECT_TRUE(
+      evidence.traceback.ends_with("KeyError: 'labels'\nFatal Python error: Aborted\n\n  File \"t.py\", line 1 in f"));
 }
 
 TEST(FindEvidence, LeavesOutTheMiddleOfALongTraceback) {
