@@ -114,6 +114,9 @@ TEST(AccelerateFlags, RefuseWhatMakesNoSense) {
             "mixed-precision is fp64, not one of no, fp16, bf16 (--mixed-precision)");
   EXPECT_EQ(failure_of({"--dynamo_mode", "fast"}),
             "dynamo-mode is fast, not one of default, reduce-overhead, max-autotune (--dynamo-mode)");
+  EXPECT_EQ(failure_of({"--num_machines", "2", "--machine_rank", "2"}),
+            "node-rank is 2, and nnodes is 2: hosts count from 0 to 1");
+  EXPECT_EQ(failure_of({"--main_process_port", "-1"}), "master-port is -1, not a port from 0 to 65535");
   EXPECT_EQ(failure_of({"--cpu", "--multi_gpu"}), "cpu and multi-gpu exclude each other (--multi-gpu, --cpu)");
 }
 

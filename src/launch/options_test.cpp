@@ -141,6 +141,23 @@ TEST(RunOptions, HaveTheDefaultsOfTheToolThatIsCalled) {
   EXPECT_EQ(run_text(Dialect::Accelerate).name, "accelerate launch");
 }
 
+TEST(RunOptions, TakeTorchrunsVariableForTheGraceUnlessAFlagSaysIt) {
+  const TempVariable grace("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "90");
+  EXPECT_EQ(load({}).life.shutdown_timeout, 90s);
+  EXPECT_EQ(load({"--shutdown-timeout", "5"}).life.shutdown_timeout, 5s);
+  const TempVariable wrong("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "long");
+  EXPECT_EQ(message_of({}), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT is long, not a time");
+}
+
+TEST(RunOptions, ComeBackFromTheFileTheyAreStoredIn) {
+  RunOptions stored =
+      load({"-n", "auto", "--nnodes", "2", "-r", "0:1,12:2", "--tee", "all", "-x", "A=1,2", "--no-kaggle", "--cpu",
+            "--stall-timeout", "5m", "--pass-local-rank", "dash", "--node-rank", "1"});
+  const TempFile file(config_yaml(fields_of(stored)));
+  RunOptions loaded = load({"--config", file.path()});
+  EXPECT_EQ(config_yaml(fields_of(loaded)), config_yaml(fields_of(stored)));
+}
+
 TEST(RunOptions, RefuseCountsAndPlacesThatMakeNoSense) {
   EXPECT_EQ(failure_of({"-n", "0"}),
             "nproc-per-node is 0, not a number of ranks from 1 to 4096 (--nproc-per-node) | try `tandem run -n 2 ...`");
