@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -26,6 +27,31 @@ class TempFile {
   TempFile& operator=(const TempFile&) = delete;
 
   const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A folder that is gone with the test, and all that is in it.
+class TempFolder {
+ public:
+  TempFolder() : path_(std::filesystem::temp_directory_path() / "tandem_test_XXXXXX") {
+    path_ = std::filesystem::canonical(::mkdtemp(path_.data()));
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // Writes a file, and the folders it lies in; returns its whole path.
+  std::string add(const std::string& name, std::string_view text = "", int mode = 0600) const {
+    const std::filesystem::path file = std::filesystem::path(path_) / name;
+    std::filesystem::create_directories(file.parent_path());
+    const Fd fd(::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, mode));
+    write_all(fd.get(), text);
+    return file;
+  }
 
  private:
   std::string path_;

@@ -78,8 +78,8 @@ void validate(const AccelerateFile& file) {
     refuse(str("compute-environment is ", file.compute_environment, ", and tandem runs on this machine only"),
            "run the real `accelerate launch` for it, or write LOCAL_MACHINE");
   }
-  static const std::vector<std::string> ours = {"NO", "MULTI_CPU", "MULTI_GPU"};
-  if (file.distributed_type && std::ranges::count(ours, *file.distributed_type) == 0) {
+  static const std::vector<std::string> kTypes = {"NO", "MULTI_CPU", "MULTI_GPU"};
+  if (file.distributed_type && std::ranges::count(kTypes, *file.distributed_type) == 0) {
     refuse(str("distributed-type is ", *file.distributed_type, ", and tandem does data parallelism only"),
            "run the real `accelerate launch` for it, or write MULTI_GPU");
   }
@@ -255,6 +255,7 @@ SettledOptions settle_accelerate(RunOptions options, Dialect dialect, const Look
     settled.notes = apply_file(settled.options, *file);
   }
   merge_all(settled.options);
+  validate_fields(settled.options);
   return settled;
 }
 

@@ -78,7 +78,7 @@ HostPlan several_hosts(const HostOptions& hosts, const Endpoint& endpoint, const
     plan.notes.push_back(str("host ", plan.node, " of ", num_nodes, " by ", outer.launcher, ": the hosts meet at ",
                              plan.master_addr, ':', plan.master_port));
   }
-  if (hosts.local_addr) plan.notes.push_back("local-addr was not needed: the hosts meet at rank 0's address");
+  if (hosts.local_addr) plan.notes.emplace_back("local-addr was not needed: the hosts meet at rank 0's address");
   return plan;
 }
 
@@ -99,7 +99,7 @@ HostPlan plan_hosts(const RunOptions& options, Dialect dialect, const OuterJob& 
   if (options.accelerate.same_network.value == false && num_nodes > 1) {
     plan.notes.push_back(str("same_network: false changes nothing: all hosts meet at ", plan.master_addr));
   }
-  if (!hosts.rdzv_conf.empty()) plan.notes.push_back("rdzv-conf was not needed: there is nothing to wait for");
+  if (!hosts.rdzv_conf.empty()) plan.notes.emplace_back("rdzv-conf was not needed: there is nothing to wait for");
   return plan;
 }
 

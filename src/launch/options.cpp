@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "base/worker_env.h"
 #include "launch/accelerate.h"
 
 namespace tandem {
@@ -55,14 +56,14 @@ void check_rendezvous(const HostOptions& options) {
 }
 
 void check_rendezvous_settings(const std::string& settings) {
-  static const std::vector<std::string> known = {"timeout",       "join_timeout", "last_call_timeout",
-                                                 "close_timeout", "read_timeout", "is_host"};
+  static const std::vector<std::string> kTaken = {"timeout",       "join_timeout", "last_call_timeout",
+                                                  "close_timeout", "read_timeout", "is_host"};
   if (settings.empty()) return;
   for (const std::string& setting : split(settings, ',')) {
     const std::string key(trim(setting.substr(0, setting.find('='))));
-    if (std::ranges::count(known, key) > 0 || trim(setting) == "store_type=tcp") continue;
+    if (std::ranges::count(kTaken, key) > 0 || trim(setting) == "store_type=tcp") continue;
     refuse(str("rdzv-conf holds ", trim(setting), ", which tandem does not do"),
-           str("leave it out; taken are store_type=tcp, ", join(known, ", ")));
+           str("leave it out; taken are store_type=tcp, ", join(kTaken, ", ")));
   }
 }
 
@@ -76,6 +77,15 @@ void check_time(const char* name, std::chrono::milliseconds time, std::chrono::m
 void check_unset(const char* name, const std::string& value, const char* instead) {
   if (value.empty()) return;
   refuse(str(name, " is ", value, ", which only torchrun does"), instead);
+}
+
+// torchrun reads it where no flag says how long ranks have to stop.
+constexpr const char* kGraceVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+
+std::chrono::milliseconds parse_grace(const std::string& text) {
+  const auto grace = ScalarFormat<std::chrono::milliseconds>::read(text);
+  if (grace) return *grace;
+  refuse(str(kGraceVariable, " is ", text, ", not a time"), "unset it, or set it to seconds, such as 30");
 }
 
 }  // namespace
@@ -147,6 +157,9 @@ void validate(const StreamOptions& options) {
 
 RunOptions default_options(Dialect dialect) {
   RunOptions options;
+  if (const auto grace = environment_variable(kGraceVariable)) {
+    options.life.shutdown_timeout = parse_grace(*grace);
+  }
   if (dialect == Dialect::Tandem) return options;
   options.life.min_uptime = std::chrono::milliseconds(0);
   if (dialect == Dialect::Accelerate) return options;

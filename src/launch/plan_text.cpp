@@ -29,8 +29,8 @@ std::vector<RankStart> starts_of(const LaunchPlan& plan) {
   return starts;
 }
 
-const std::string& device_of(const LaunchPlan& plan, int local_rank) {
-  return plan.devices.at(static_cast<std::size_t>(plan.env.world.local_rank + local_rank));
+const std::string& device_of(const LaunchPlan& plan, std::size_t local_rank) {
+  return plan.devices.at(static_cast<std::size_t>(plan.env.world.local_rank) + local_rank);
 }
 
 bool is_shared(const Variables::value_type& variable, const std::vector<RankStart>& starts) {
@@ -61,8 +61,8 @@ std::string plan_text(const LaunchPlan& plan) {
   }
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const auto local_rank = static_cast<int>(i);
-    text += str("rank ", world.rank + local_rank, " on ", device_of(plan, local_rank), ": ",
-                command_line(starts[i].command), '\n');
+    text +=
+        str("rank ", world.rank + local_rank, " on ", device_of(plan, i), ": ", command_line(starts[i].command), '\n');
     for (const auto& variable : starts[i].variables) {
       if (!is_shared(variable, starts)) text += str("  ", assignment(variable), '\n');
     }
@@ -79,7 +79,7 @@ Json plan_json(const LaunchPlan& plan) {
     for (const auto& [name, value] : starts[i].variables) variables.emplace_back(name, value);
     ranks.push_back(Json::Object{{"rank", plan.env.world.rank + local_rank},
                                  {"local_rank", plan.env.world.local_rank + local_rank},
-                                 {"device", device_of(plan, local_rank)},
+                                 {"device", device_of(plan, i)},
                                  {"command", Json::Array(starts[i].command.begin(), starts[i].command.end())},
                                  {"variables", std::move(variables)}});
   }
