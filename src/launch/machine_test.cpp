@@ -125,6 +125,12 @@ TEST_F(Memory, ComesFromVersion1WhereThatRulesIt) {
   EXPECT_EQ(group.oom_kills, 2);
 }
 
+TEST_F(Memory, HasNoLimitWhereTheNumberIsBeyondAll) {
+  write_v1("/");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(read_memory_cgroup(root_).limit, std::nullopt);
+}
+
 TEST_F(Memory, IsReadForAnotherProcess) {
   write_v2("/a");
   write("proc/4711/cgroup", "0::/b\n");
