@@ -39,12 +39,14 @@ using ListGpus = FakeRoot;
 TEST_F(ListGpus, FindsNoneWhereThereIsNoDriver) { EXPECT_EQ(list_gpus(root_), std::vector<Gpu>()); }
 
 TEST_F(ListGpus, JoinsDeviceNodesAndTheDriversFilesInBusOrder) {
-  for (const char* node : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-caps", "null"}) {
+  for (const char* node : {"nvidia0", "nvidia1", "nvidia2", "nvidiactl", "nvidia-uvm", "nvidia-caps", "null"}) {
     write(str("dev/", node), "");
   }
   write("proc/driver/nvidia/gpus/0000:af:00.0/information", information("Tesla T4", "GPU-aaa", 0));
   write("proc/driver/nvidia/gpus/0000:3b:00.0/information", information("NVIDIA A100", "GPU-bbb", 1));
+  write("proc/driver/nvidia/gpus/0000:5e:00.0/information", information("NVIDIA A100", "GPU-ccc", 2));
   EXPECT_EQ(list_gpus(root_), (std::vector<Gpu>{{.number = 1, .uuid = "GPU-bbb", .name = "NVIDIA A100"},
+                                                {.number = 2, .uuid = "GPU-ccc", .name = "NVIDIA A100"},
                                                 {.number = 0, .uuid = "GPU-aaa", .name = "Tesla T4"}}));
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <system_error>
 #include <vector>
 
 #include "base/fd.h"
@@ -69,17 +68,16 @@ fs::path path_below(const std::string& top, const fs::path& path) {
   return leaves || inside == "." ? fs::path() : inside;
 }
 
-// The group of a process, then its parents, as far as they can be seen. A container may show a path that is mounted
-// from its own group on, or that is not mounted at all; then the mount itself is the group.
+// The group of a process, then its parents up to the mount. A container may show a path that is not mounted: folders
+// that are not there have no files, and the mount itself is then the group.
 std::vector<fs::path> group_folders(const fs::path& root, const std::string& pid, std::string_view controller) {
   const auto membership = find_membership(root / "proc" / pid, controller);
   const auto mount = membership ? find_mount(root, membership->is_v2, controller) : std::nullopt;
   if (!mount) return {};
-  std::error_code error;
-  fs::path inside = path_below(mount->top, membership->path);
-  if (!fs::is_directory(mount->folder / inside, error)) inside.clear();
   std::vector<fs::path> folders;
-  for (; !inside.empty(); inside = inside.parent_path()) folders.push_back(mount->folder / inside);
+  for (fs::path inside = path_below(mount->top, membership->path); !inside.empty(); inside = inside.parent_path()) {
+    folders.push_back(mount->folder / inside);
+  }
   folders.push_back(mount->folder);
   return folders;
 }

@@ -101,10 +101,11 @@ TEST_F(Memory, IsUnknownWithoutGroups) {
 
 TEST_F(Memory, ComesFromVersion2WithTheLowestLimitOfItsParents) {
   write_v2("/a/b");
-  write("sys/fs/cgroup/a/b/memory.max", "max\n");
+  write("sys/fs/cgroup/a/b/memory.max", "2147483648\n");
   write("sys/fs/cgroup/a/b/memory.events", "low 0\nhigh 0\nmax 12\noom 4\noom_kill 3\noom_group_kill 0\n");
   write("sys/fs/cgroup/a/memory.max", "1073741824\n");
   write("sys/fs/cgroup/a/memory.events", "oom_kill 9\n");
+  write("sys/fs/cgroup/memory.max", "max\n");
   const MemoryCgroup group = read_memory_cgroup(root_);
   EXPECT_EQ(group.folder, root_ / "sys/fs/cgroup/a/b");
   EXPECT_EQ(group.limit, Bytes{1'073'741'824});
@@ -124,6 +125,12 @@ TEST_F(Memory, ComesFromVersion1WhereThatRulesIt) {
   EXPECT_EQ(group.oom_kills, 2);
 }
 
+TEST_F(Memory, HasNoLimitWhereTheNumberIsBeyondAll) {
+  write_v1("/");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(read_memory_cgroup(root_).limit, std::nullopt);
+}
+
 TEST_F(Memory, IsReadForAnotherProcess) {
   write_v2("/a");
   write("proc/4711/cgroup", "0::/b\n");
@@ -138,7 +145,8 @@ TEST_F(Memory, IsFoundWhereAContainerShowsIt) {
   EXPECT_EQ(read_memory_cgroup(root_).oom_kills, 5);
   write_v2("/docker/abc/inner");
   EXPECT_EQ(read_memory_cgroup(root_).oom_kills, 6);
-  write_v2("/../..");
+  write("sys/memory.events", "oom_kill 99\n");
+  write_v2("/../..");  // of a process outside our view
   EXPECT_EQ(read_memory_cgroup(root_).oom_kills, 5);
   write("sys/fs/cgroup/memory/memory.oom_control", "oom_kill 7\n");
   write("sys/fs/cgroup/memory/inner/memory.oom_control", "oom_kill 8\n");

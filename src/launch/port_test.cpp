@@ -116,6 +116,19 @@ TEST(ReservedPort, NamesTheProcessThatListens) {
   EXPECT_EQ(message_when_listened_on(INADDR_LOOPBACK, wanted), everywhere);
 }
 
+TEST(ReservedPort, IsRefusedWhereOnlyOneFamilyIsTaken) {
+  const int wanted = free_port();
+  const Fd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(static_cast<std::uint16_t>(wanted));
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) GTEST_SKIP() << "no IPv6 here";
+  ASSERT_EQ(::listen(socket.get(), 1), 0);
+  EXPECT_TRUE(message_of(wanted).starts_with(held_by(wanted, ::getpid()))) << message_of(wanted);
+}
+
 TEST(ReservedPort, SaysThatAHolderCannotBeSeen) {
   const int wanted = free_port();
   const Fd socket = bound(wanted, Reuse::No);  // the kernel lists only sockets that listen or talk
