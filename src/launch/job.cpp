@@ -6,6 +6,8 @@
 #include <tandem/error.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 
@@ -31,19 +33,22 @@ void write_file(const fs::path& path, std::string_view text) {
   if (!file || !write_all(file.get(), text)) fail_to_make(path);
 }
 
-// "train" for `python3 -u train.py` and for `./train`.
+// The script or module of a Python, else the program: `train.py` for `python3 -u train.py`.
+std::string program_of(const std::vector<std::string>& command) {
+  if (command.empty()) return {};
+  const bool is_python = fs::path(command.front()).filename().native().starts_with("python");
+  for (std::size_t i = 1; is_python && i < command.size() && command[i] != "-c"; ++i) {
+    if (!command[i].starts_with('-')) return command[i];
+  }
+  return command.front();
+}
+
+// "train" for `./train.py`.
 std::string name_of(const std::vector<std::string>& command) {
-  std::size_t at = 0;
-  if (!command.empty() && fs::path(command[0]).filename().native().starts_with("python")) {
-    while (at + 1 < command.size() && command[at + 1].starts_with('-') && command[at + 1] != "-c") ++at;
-    at = at + 1 < command.size() && command[at + 1] != "-c" ? at + 1 : 0;
-  }
   constexpr std::size_t kLongest = 32;
-  std::string name;
-  for (const char letter : command.empty() ? "" : fs::path(command[at]).stem().native()) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '-';
-    if (plain && name.size() < kLongest && !(name.empty() && letter == '-')) name += letter;
-  }
+  std::string name = fs::path(program_of(command)).stem().native();
+  std::erase_if(name, [](unsigned char letter) { return std::isalnum(letter) == 0 && letter != '_' && letter != '-'; });
+  name = name.substr(std::min(name.size(), name.find_first_not_of('-')), kLongest);
   return name.empty() ? "job" : name;
 }
 

@@ -118,7 +118,7 @@ std::optional<Job> read_job(const fs::path& path) try {
 }
 
 fs::path set_aside(const fs::path& path) {
-  const fs::path aside = path.parent_path() / str(kAside, ::getpid(), '-', path.filename());
+  fs::path aside = path.parent_path() / str(kAside, ::getpid(), '-', path.filename());
   std::error_code reported_by_mkdir;
   fs::rename(path, aside, reported_by_mkdir);
   return aside;
