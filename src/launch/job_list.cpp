@@ -106,7 +106,7 @@ std::optional<Job> read_job(const fs::path& path) try {
   job.record = to_record(parse_json(read_file(path / "job.json"), path.native()));
   job.path = path;
   std::error_code missing;
-  const fs::path events = job.record.log_dir / "launch.jsonl";
+  const fs::path events = path / "launch.jsonl";
   // Asked before the events are read: a job that ends in between has its last line there.
   const bool alive = is_running(job.record.pid, job.record.started_ticks);
   if (fs::exists(events, missing)) apply_events(job, read_file(events));
