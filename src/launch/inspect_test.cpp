@@ -146,8 +146,8 @@ TEST_F(CollectStacks, FoldsRanksInTheSamePlaceAndPutsTheOddOneFirst) {
 TEST_F(CollectStacks, CanBeAskedAgainAndLeavesTheRankRunning) {
   const Ready rank = python(kReads);
   const std::vector<RankProcess> ranks = {{.rank = 0, .pid = rank.pid()}};
-  EXPECT_EQ(count(collect(ranks), "in reads"), 1U);
-  EXPECT_EQ(count(collect(ranks), "in reads"), 1U);
+  EXPECT_EQ(count(collect(ranks), "  main thread, most"), 1U);
+  EXPECT_EQ(count(collect(ranks), "  main thread, most"), 1U);
   EXPECT_TRUE(sleeps(rank));
 }
 
@@ -163,18 +163,39 @@ TEST_F(CollectStacks, AsksPythonChildrenToo) {
   EXPECT_EQ(count(text, "in child"), 1U) << text;
 }
 
+TEST_F(CollectStacks, GivesTheWholeAnswerOfManyThreads) {
+  const Ready rank = python(
+      "import threading\nlock, ready = threading.Lock(), threading.Barrier(61)\nlock.acquire()\n"
+      "def work(depth=60):\n  work(depth - 1) if depth else (ready.wait(), lock.acquire())\n"
+      "def start(): threading.Thread(target=work, daemon=True).start()\n"
+      "for i in range(60): start()\nready.wait(); print('ready'); lock.acquire()");
+  EXPECT_EQ(count(collect({{.rank = 0, .pid = rank.pid()}}), "in <module>"), 1U);
+}
+
 TEST_F(CollectStacks, DoesNotSignalAProgramThatDoesNotWaitForIt) {
   const Ready plain({"python3", "-u", "-c", kWaits});
   const Ready native(kSleeper);
-  const std::string text = collect({{.rank = 0, .pid = plain.pid()}, {.rank = 1, .pid = native.pid()}});
-  EXPECT_EQ(count(text, "  a thread "), 2U - count(text, "ranks 0, 1")) << text;
+  const Ready other =
+      python("import signal, time\nsignal.signal(50, signal.SIG_DFL)\nprint('ready')\ntime.sleep(1000)");
+  const std::string text =
+      collect({{.rank = 0, .pid = plain.pid()}, {.rank = 1, .pid = native.pid()}, {.rank = 2, .pid = other.pid()}});
+  EXPECT_EQ(count(text, "most recent call first"), 0U) << text;
+  EXPECT_GE(count(text, "  a thread "), 1U) << text;
   EXPECT_TRUE(sleeps(plain));
   EXPECT_TRUE(sleeps(native));
+  EXPECT_TRUE(sleeps(other));
 }
 
-TEST_F(CollectStacks, DoesNotSignalAProgramThatHasClosedItsFile) {
-  const Ready rank = python("import os, time\nos.closerange(3, 100)\nprint('ready')\ntime.sleep(1000)");
-  EXPECT_EQ(count(collect({{.rank = 0, .pid = rank.pid()}}), "most recent call first"), 0U);
+TEST_F(CollectStacks, WritesIntoNoFileThatHasTheNumberOfOneThatWasClosed) {
+  const fs::path other = folder_ / "other";
+  const Ready rank =
+      python(str("import os, time\nos.closerange(3, 100)\n"
+                 "while os.open('",
+                 other,
+                 "', os.O_CREAT | os.O_WRONLY) < 90: pass\n"
+                 "print('ready')\ntime.sleep(1000)"));
+  EXPECT_EQ(count(collect({{.rank = 0, .pid = rank.pid()}}), "did not tell"), 0U);
+  EXPECT_EQ(fs::file_size(other), 0U);
 }
 
 TEST_F(CollectStacks, SaysThatAStoppedRankCannotAnswerAndWaitsForNoAnswer) {

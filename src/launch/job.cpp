@@ -6,8 +6,11 @@
 #include <tandem/error.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -31,19 +34,22 @@ void write_file(const fs::path& path, std::string_view text) {
   if (!file || !write_all(file.get(), text)) fail_to_make(path);
 }
 
-// "train" for `python3 -u train.py` and for `./train`.
+// The script or module of a Python, else the program: `train.py` for `python3 -u train.py`.
+std::string program_of(const std::vector<std::string>& command) {
+  if (command.empty()) return {};
+  const bool is_python = fs::path(command.front()).filename().native().starts_with("python");
+  for (std::size_t i = 1; is_python && i < command.size() && command[i] != "-c"; ++i) {
+    if (!command[i].starts_with('-')) return command[i];
+  }
+  return command.front();
+}
+
+// "train" for `./train.py`.
 std::string name_of(const std::vector<std::string>& command) {
-  std::size_t at = 0;
-  if (!command.empty() && fs::path(command[0]).filename().native().starts_with("python")) {
-    while (at + 1 < command.size() && command[at + 1].starts_with('-') && command[at + 1] != "-c") ++at;
-    at = at + 1 < command.size() && command[at + 1] != "-c" ? at + 1 : 0;
-  }
   constexpr std::size_t kLongest = 32;
-  std::string name;
-  for (const char letter : command.empty() ? "" : fs::path(command[at]).stem().native()) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '-';
-    if (plain && name.size() < kLongest && !(name.empty() && letter == '-')) name += letter;
-  }
+  std::string name = fs::path(program_of(command)).stem().native();
+  std::erase_if(name, [](unsigned char letter) { return std::isalnum(letter) == 0 && letter != '_' && letter != '-'; });
+  name = name.substr(std::min(name.size(), name.find_first_not_of('-')), kLongest);
   return name.empty() ? "job" : name;
 }
 
@@ -86,14 +92,21 @@ void fill_in(JobRecord& record, const fs::path& path) {
   if (record.pid == 0) record.pid = ::getpid();
   if (record.started_ticks == 0) record.started_ticks = read_stat(record.pid).value_or(ProcStat()).started_ticks;
   if (record.started.empty()) record.started = utc_text(std::chrono::system_clock::now());
-  if (record.folder.empty()) record.folder = fs::current_path();
+  std::error_code ignored;  // a folder that was removed under us; one that cannot be made is found when it is used
+  if (record.folder.empty()) record.folder = fs::current_path(ignored);
   if (record.log_dir.empty()) {
     record.log_dir = path;
   } else {
-    std::error_code reported_below;
     record.log_dir = fs::absolute(record.log_dir);
-    fs::create_directories(record.log_dir, reported_below);
+    fs::create_directories(record.log_dir, ignored);
   }
+}
+
+Fd open_events(const fs::path& folder) {
+  const fs::path path = folder / "launch.jsonl";
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
+  if (!file) fail_to_make(path);
+  return file;
 }
 
 void check_owner(const fs::path& path, int flags) {
@@ -124,8 +137,10 @@ Json::Object to_json(const JobRecord& record) {
           {"log_dir", record.log_dir.native()}};
 }
 
-JobFolder::JobFolder(JobRecord record, fs::path path, Fd events)
-    : record_(std::move(record)), path_(std::move(path)), events_(std::move(events)) {}
+JobFolder::JobFolder(JobRecord record, fs::path path)
+    : record_(std::move(record)), path_(std::move(path)), events_(open_events(path_)) {
+  if (record_.log_dir != path_) copy_ = open_events(record_.log_dir);
+}
 
 JobFolder JobFolder::create(JobRecord record) {
   const fs::path jobs = jobs_folder();
@@ -141,23 +156,22 @@ JobFolder JobFolder::create(JobRecord record) {
   fill_in(record, path);
   write_file(path / "job.json", str(json_text_indented(to_json(record)), '\n'));
   make_folder(path / "stacks");
-  const fs::path events_path = record.log_dir / "launch.jsonl";
-  Fd events(::open(events_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
-  if (!events) fail_to_make(events_path);
   if (!old.empty()) remove_folder(old);
-  return {std::move(record), path, std::move(events)};
+  return {std::move(record), path};
 }
 
 void JobFolder::event(Json::Object event) const {
   event.emplace(event.begin(), "time", utc_text(std::chrono::system_clock::now()));
-  write_all(events_.get(), str(json_text(std::move(event)), '\n'));
+  const std::string line = str(json_text(std::move(event)), '\n');
+  write_all(events_.get(), line);
+  if (copy_) write_all(copy_.get(), line);
 }
 
 void JobFolder::update(const JobRecord& record) {
   record_ = record;
   const fs::path fresh = path_ / "job.json.new";
   write_file(fresh, str(json_text_indented(to_json(record_)), '\n'));
-  fs::rename(fresh, path_ / "job.json");
+  if (::rename(fresh.c_str(), (path_ / "job.json").c_str()) != 0) fail_to_make(path_ / "job.json");
 }
 
 fs::path jobs_folder() {

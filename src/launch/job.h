@@ -33,7 +33,8 @@ struct JobRecord {
 
 Json::Object to_json(const JobRecord& record);
 
-// The folder of a job as its launcher writes it: job.json, launch.jsonl, stacks/, and what others put there.
+// The folder of a job as its launcher writes it: job.json, launch.jsonl (again in log_dir, when that lies elsewhere),
+// stacks/, and what others put there.
 class JobFolder {
  public:
   // Makes the folder and its files, and fills in what the record leaves empty. A name that is given takes the place of
@@ -45,18 +46,19 @@ class JobFolder {
   const std::filesystem::path& log_dir() const { return record_.log_dir; }
   std::filesystem::path stacks() const { return path_ / "stacks"; }
 
-  // Appends one line to launch.jsonl, the time before all else. A full disk loses the line and not the job.
+  // Appends one line to launch.jsonl, the time first. A full disk loses the line and not the job.
   void event(Json::Object event) const;
 
   // Puts another record in the place of job.json, at once and whole.
   void update(const JobRecord& record);
 
  private:
-  JobFolder(JobRecord record, std::filesystem::path path, Fd events);
+  JobFolder(JobRecord record, std::filesystem::path path);
 
   JobRecord record_;
   std::filesystem::path path_;
   Fd events_;
+  Fd copy_;  // in a log_dir elsewhere, which the next job may use too
 };
 
 // A rank as launch.jsonl tells of it.

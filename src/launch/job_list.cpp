@@ -106,7 +106,7 @@ std::optional<Job> read_job(const fs::path& path) try {
   job.record = to_record(parse_json(read_file(path / "job.json"), path.native()));
   job.path = path;
   std::error_code missing;
-  const fs::path events = job.record.log_dir / "launch.jsonl";
+  const fs::path events = path / "launch.jsonl";
   // Asked before the events are read: a job that ends in between has its last line there.
   const bool alive = is_running(job.record.pid, job.record.started_ticks);
   if (fs::exists(events, missing)) apply_events(job, read_file(events));
@@ -118,7 +118,7 @@ std::optional<Job> read_job(const fs::path& path) try {
 }
 
 fs::path set_aside(const fs::path& path) {
-  const fs::path aside = path.parent_path() / str(kAside, ::getpid(), '-', path.filename());
+  fs::path aside = path.parent_path() / str(kAside, ::getpid(), '-', path.filename());
   std::error_code reported_by_mkdir;
   fs::rename(path, aside, reported_by_mkdir);
   return aside;

@@ -80,12 +80,15 @@ TEST_F(JobTest, IsReadAsItWasWritten) {
   EXPECT_EQ(job.outcome, "running");
 }
 
-TEST_F(JobTest, KeepsItsLogsWhereItIsTold) {
+TEST_F(JobTest, KeepsItsLogsWhereItIsToldAndItsEndWhenTheNextOneDoesSoToo) {
   JobRecord record;
   record.name = "elsewhere";
   record.log_dir = jobs_.parent_path() / "logs" / "deep";
   JobFolder::create(record).event({{"event", "end"}, {"outcome", "failed"}, {"exit_code", 3}, {"seconds", 1.5}});
-  EXPECT_TRUE(fs::exists(jobs_.parent_path() / "logs/deep/launch.jsonl"));
+  EXPECT_NE(read_file(jobs_.parent_path() / "logs/deep/launch.jsonl").find("\"failed\""), std::string::npos);
+  record.name = "next";
+  JobFolder::create(record);
+  EXPECT_EQ(read_file(jobs_.parent_path() / "logs/deep/launch.jsonl"), "");
   EXPECT_EQ(find_job("elsewhere").exit_code, 3);
 }
 

@@ -23,6 +23,18 @@ std::string read_at(const Fd& file, std::size_t offset, std::size_t size) {
   return part;
 }
 
+// The place after the last newline before `end`.
+std::size_t line_begin(const Fd& file, std::size_t end) {
+  constexpr std::size_t kStep = 4096;
+  while (end > 0) {
+    const std::size_t begin = end - std::min(end, kStep);
+    const std::size_t newline = read_at(file, begin, end - begin).rfind('\n');
+    if (newline != std::string::npos) return begin + newline + 1;
+    end = begin;
+  }
+  return 0;
+}
+
 }  // namespace
 
 bool LogTail::open() {
@@ -33,19 +45,10 @@ bool LogTail::open() {
 void LogTail::skip_to_last_lines(std::size_t lines) {
   if (!open()) return;
   offset_ = size_of(file_);
-  // The newline at the very end ends the last line and begins none.
-  std::size_t end = offset_ == 0 || read_at(file_, offset_ - 1, 1) != "\n" ? offset_ : offset_ - 1;
-  while (lines > 0 && end > 0) {
-    const std::size_t begin = end - std::min(end, kPart);
-    const std::string part = read_at(file_, begin, end - begin);
-    std::size_t newline = part.size();
-    while (lines > 0 && newline != std::string::npos) {
-      newline = newline == 0 ? std::string::npos : part.rfind('\n', newline - 1);
-      if (newline != std::string::npos) --lines;
-    }
-    end = begin;
-    offset_ = newline == std::string::npos ? begin : begin + newline + 1;
-  }
+  if (lines == 0 || offset_ == 0) return;
+  const bool ends_line = read_at(file_, offset_ - 1, 1) == "\n";
+  offset_ = line_begin(file_, ends_line ? offset_ - 1 : offset_);
+  while (--lines > 0 && offset_ > 0) offset_ = line_begin(file_, offset_ - 1);
 }
 
 std::string LogTail::read() {

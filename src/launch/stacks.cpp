@@ -68,9 +68,12 @@ class Question {
   // Takes the answer once it is whole.
   void look(bool last_time) {
     if (!waiting()) return;
-    const bool writing = threads_blocking(process_.pid) > blocking_before_;
     answer_ += read_all(file_.get()).value_or("");
-    if (last_time || (!answer_.empty() && !writing)) file_ = Fd();
+    const bool begun = !answer_.empty();
+    const bool ended = begun && threads_blocking(process_.pid) <= blocking_before_;
+    if (!ended && !last_time) return;
+    answer_ += read_all(file_.get()).value_or("");
+    file_ = Fd();
   }
 
  private:

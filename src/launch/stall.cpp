@@ -23,7 +23,7 @@ std::string since_text(Stopwatch::Clock::duration time) {
 
 }  // namespace
 
-StallWatch::Track& StallWatch::follow(const StallSample& sample, Time now) {
+void StallWatch::follow(const StallSample& sample, Time now) {
   const auto [place, is_new] = tracks_.try_emplace(sample.rank, Track{sample, now, sample, now, now, now});
   Track& track = place->second;
   if (track.last.pid != sample.pid) track = {sample, now, sample, now, now, now};  // started again
@@ -40,34 +40,37 @@ StallWatch::Track& StallWatch::follow(const StallSample& sample, Time now) {
   if (!is_stopped(sample)) track.stopped_since = now;
   track.last = sample;
   track.last_time = now;
-  return track;
 }
 
 std::optional<Stall> StallWatch::look(std::span<const StallSample> samples, Time now) {
   std::erase_if(tracks_, [&](const auto& entry) {
     return std::ranges::find(samples, entry.first, &StallSample::rank) == samples.end();
   });
+  for (const StallSample& sample : samples) follow(sample, now);
+  Finding finding = judge(now);
+  if (finding == told_) return std::nullopt;
+  told_ = std::move(finding);
+  if (told_.kind == Kind::None) return std::nullopt;
+  return describe(told_, now);
+}
+
+StallWatch::Finding StallWatch::judge(Time now) const {
   std::vector<int> stopped;
   std::vector<int> idle;
   std::size_t busy = 0;
-  for (const StallSample& sample : samples) {
-    const Track& track = follow(sample, now);
-    if (now - track.stopped_since >= limit_) stopped.push_back(sample.rank);
-    if (now - track.idle_since >= limit_) idle.push_back(sample.rank);
+  for (const auto& [rank, track] : tracks_) {
+    if (now - track.stopped_since >= limit_) stopped.push_back(rank);
+    if (now - track.idle_since >= limit_) idle.push_back(rank);
     if (now - track.busy_since >= limit_) ++busy;
   }
-  const bool all_idle = !idle.empty() && idle.size() == samples.size();
-  const bool one_idle = idle.size() == 1 && busy > 0 && busy + 1 == samples.size();
-  const Kind kind = !stopped.empty() ? Kind::Stopped : all_idle ? Kind::AllIdle : one_idle ? Kind::OneIdle : Kind::None;
-  const std::vector<int> ranks = kind == Kind::Stopped ? stopped : kind == Kind::None ? std::vector<int>() : idle;
-  if (kind == told_ && ranks == told_ranks_) return std::nullopt;
-  told_ = kind;
-  told_ranks_ = ranks;
-  if (kind == Kind::None) return std::nullopt;
-  return describe(kind, ranks, now);
+  if (!stopped.empty()) return {Kind::Stopped, std::move(stopped)};
+  if (!idle.empty() && idle.size() == tracks_.size()) return {Kind::AllIdle, std::move(idle)};
+  if (idle.size() == 1 && busy + 1 == tracks_.size()) return {Kind::OneIdle, std::move(idle)};
+  return {};
 }
 
-Stall StallWatch::describe(Kind kind, const std::vector<int>& ranks, Time now) const {
+Stall StallWatch::describe(const Finding& finding, Time now) const {
+  const auto& [kind, ranks] = finding;
   std::vector<std::string> names;
   std::string pids;
   Time since{};

@@ -54,13 +54,21 @@ class StallWatch {
     Time stopped_since;
   };
 
-  Track& follow(const StallSample& sample, Time now);
-  Stall describe(Kind kind, const std::vector<int>& ranks, Time now) const;
+  // What is wrong, and with which ranks.
+  struct Finding {
+    Kind kind = Kind::None;
+    std::vector<int> ranks;
+
+    friend bool operator==(const Finding&, const Finding&) = default;
+  };
+
+  void follow(const StallSample& sample, Time now);
+  Finding judge(Time now) const;
+  Stall describe(const Finding& finding, Time now) const;
 
   std::chrono::milliseconds limit_;
   std::map<int, Track> tracks_;
-  Kind told_ = Kind::None;
-  std::vector<int> told_ranks_;
+  Finding told_;
 };
 
 }  // namespace tandem
