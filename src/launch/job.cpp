@@ -102,6 +102,8 @@ void fill_in(JobRecord& record, const fs::path& path) {
   }
 }
 
+std::string record_text(const JobRecord& record) { return str(json_text_indented(to_json(record)), '\n'); }
+
 Fd open_events(const fs::path& folder) {
   const fs::path path = folder / "launch.jsonl";
   Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
@@ -154,10 +156,11 @@ JobFolder JobFolder::create(JobRecord record) {
   }
   const fs::path path = jobs / record.name;
   fill_in(record, path);
-  write_file(path / "job.json", str(json_text_indented(to_json(record)), '\n'));
   make_folder(path / "stacks");
+  JobFolder folder(std::move(record), path);
+  write_file(path / "job.json", record_text(folder.record_));  // last: now others see a job, and a whole one
   if (!old.empty()) remove_folder(old);
-  return {std::move(record), path};
+  return folder;
 }
 
 void JobFolder::event(Json::Object event) const {
@@ -170,7 +173,7 @@ void JobFolder::event(Json::Object event) const {
 void JobFolder::update(const JobRecord& record) {
   record_ = record;
   const fs::path fresh = path_ / "job.json.new";
-  write_file(fresh, str(json_text_indented(to_json(record_)), '\n'));
+  write_file(fresh, record_text(record_));
   if (::rename(fresh.c_str(), (path_ / "job.json").c_str()) != 0) fail_to_make(path_ / "job.json");
 }
 

@@ -32,7 +32,7 @@ class JobTest : public testing::Test {
   JobTest() { ::setenv("TANDEM_STATE_DIR", jobs_.c_str(), 1); }
   ~JobTest() override {
     ::unsetenv("TANDEM_STATE_DIR");
-    fs::remove_all(jobs_);
+    fs::remove_all(jobs_.parent_path());
   }
 
   // A job of this process, or of one that is long gone.
@@ -239,7 +239,8 @@ TEST_F(JobTest, MayBeMadeAndPrunedByManyAtOnce) {
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([] {
       for (int i = 0; i < kJobs; ++i) {
-        make("", "", i % 5 == 0);
+        const JobFolder folder = make("", "", true);
+        if (i % 5 != 0) folder.event({{"event", "end"}, {"outcome", "failed"}, {"exit_code", 1}, {"seconds", 1}});
         prune_jobs(0);
       }
     });
