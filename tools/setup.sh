@@ -16,6 +16,7 @@
 set -euo pipefail
 
 readonly torch_wanted=2.13.0 torch_oldest=2.10 python_oldest=3.10 cmake_oldest=3.22
+readonly peers=(accelerate ipykernel) # what the tests compare with; only ever put into our own environment
 readonly torch_header=include/torch/csrc/api/include/torch/torch.h
 readonly network_signs='Could not resolve|Temporary failure|Unable to fetch|Failed to fetch|No matching distribution|'\
 'ConnectionError|Max retries|Network is unreachable|Name or service not known|Could not connect|Connection timed out'
@@ -279,11 +280,12 @@ use_venv() {
 
 # Where it has: takes them.
 venv_has_torch() {
-  local found version
+  local found version peer
   [[ ! -e $unfinished ]] || return 1
   { read -r _ && read -r _ && IFS= read -r found; } < <(ask_python "$venv/bin/python") || return 1
   version=$(torch_version "$found")
   [[ ${version%%+*} == "$torch_wanted" && -f $found/$torch_header ]] || return 1
+  for peer in "${peers[@]}"; do [[ -d ${found%/torch}/$peer ]] || return 1; done
   python=$venv/bin/python
   torch_dir=$found
 }
@@ -301,7 +303,7 @@ fill_venv() {
     rm -rf "$venv"/lib/python3*/site-packages/pip{,-*}
     logged "$python" -m venv "$venv" || fail_from_log "python -m venv"
   fi
-  logged "$venv/bin/python" -m pip install "torch==$torch_wanted" numpy || fail_from_log pip
+  logged "$venv/bin/python" -m pip install "torch==$torch_wanted" numpy "${peers[@]}" || fail_from_log pip
   rm "$unfinished"
 }
 

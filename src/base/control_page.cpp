@@ -39,6 +39,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x4c5254434d4454;  // "TDMCTRL" in memory
 constexpr std::uint32_t kVersion = 1;
+constexpr int kLowestFd = 100;  // a shell script that opens files by number takes small ones
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 template <class Word>
@@ -80,7 +81,8 @@ ControlPage ControlPage::create(int num_ranks) {
          "please report this");
   }
   const std::size_t size = size_for(num_ranks);
-  Fd fd(::memfd_create("tandem-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const Fd low(::memfd_create("tandem-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Fd fd(::fcntl(low.get(), F_DUPFD_CLOEXEC, kLowestFd));
   const bool is_sized = fd && ::ftruncate(fd.get(), static_cast<off_t>(size)) == 0;
   const bool is_sealed = is_sized && ::fcntl(fd.get(), F_ADD_SEALS, kSeals) == 0;
   Layout* layout = is_sealed ? map(fd.get(), size) : nullptr;

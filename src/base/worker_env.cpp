@@ -68,6 +68,9 @@ WorkerEnv read_worker_env(const Lookup& lookup) {
   env.max_restarts = read_int(lookup, "TORCHELASTIC_MAX_RESTARTS", 0);
   env.run_id = lookup("TORCHELASTIC_RUN_ID").value_or(env.run_id);
   env.role_name = lookup("ROLE_NAME").value_or(env.role_name);
+  env.tandem_run_id = lookup("TANDEM_RUN_ID").value_or("");
+  env.control_fd = read_int(lookup, "TANDEM_CONTROL_FD", -1);
+  env.log_dir = lookup("TANDEM_LOG_DIR").value_or("");
   return env;
 }
 
@@ -77,21 +80,25 @@ World current_world() { return read_worker_env().world; }
 
 Variables worker_variables(const WorkerEnv& env) {
   const World& world = env.world;
-  return {{"RANK", str(world.rank)},
-          {"WORLD_SIZE", str(world.size)},
-          {"LOCAL_RANK", str(world.local_rank)},
-          {"LOCAL_WORLD_SIZE", str(world.local_size)},
-          {"GROUP_RANK", str(world.node)},
-          {"GROUP_WORLD_SIZE", str(world.num_nodes)},
-          {"ROLE_NAME", env.role_name},
-          {"ROLE_RANK", str(world.rank)},
-          {"ROLE_WORLD_SIZE", str(world.size)},
-          {"MASTER_ADDR", env.master_addr},
-          {"MASTER_PORT", str(env.master_port)},
-          {"TORCHELASTIC_RESTART_COUNT", str(env.restart_count)},
-          {"TORCHELASTIC_MAX_RESTARTS", str(env.max_restarts)},
-          {"TORCHELASTIC_RUN_ID", env.run_id},
-          {"TORCHELASTIC_USE_AGENT_STORE", env.launcher_hosts_store ? "True" : "False"}};
+  Variables variables = {{"RANK", str(world.rank)},
+                         {"WORLD_SIZE", str(world.size)},
+                         {"LOCAL_RANK", str(world.local_rank)},
+                         {"LOCAL_WORLD_SIZE", str(world.local_size)},
+                         {"GROUP_RANK", str(world.node)},
+                         {"GROUP_WORLD_SIZE", str(world.num_nodes)},
+                         {"ROLE_NAME", env.role_name},
+                         {"ROLE_RANK", str(world.rank)},
+                         {"ROLE_WORLD_SIZE", str(world.size)},
+                         {"MASTER_ADDR", env.master_addr},
+                         {"MASTER_PORT", str(env.master_port)},
+                         {"TORCHELASTIC_RESTART_COUNT", str(env.restart_count)},
+                         {"TORCHELASTIC_MAX_RESTARTS", str(env.max_restarts)},
+                         {"TORCHELASTIC_RUN_ID", env.run_id},
+                         {"TORCHELASTIC_USE_AGENT_STORE", env.launcher_hosts_store ? "True" : "False"}};
+  if (!env.tandem_run_id.empty()) variables.emplace_back("TANDEM_RUN_ID", env.tandem_run_id);
+  if (env.control_fd >= 0) variables.emplace_back("TANDEM_CONTROL_FD", str(env.control_fd));
+  if (!env.log_dir.empty()) variables.emplace_back("TANDEM_LOG_DIR", env.log_dir);
+  return variables;
 }
 
 std::optional<std::string> environment_variable_or_empty(const std::string& name) {

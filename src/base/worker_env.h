@@ -22,6 +22,9 @@ struct WorkerEnv {
   int max_restarts = 0;
   std::string run_id = "none";
   std::string role_name = "default";
+  std::string tandem_run_id = {};  // by which every process of the run is found: NAME, or OUTER/NAME inside another run
+  int control_fd = -1;             // of the control page; -1: there is none
+  std::string log_dir = {};        // where the ranks' output is kept
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

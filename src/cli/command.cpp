@@ -11,8 +11,9 @@
 namespace tandem {
 
 std::vector<Command> all_commands() {
-  std::vector<Command> commands = {run_command(),   ps_command(),      stop_command(),       logs_command(),
-                                   stack_command(), version_command(), completion_command(), help_command()};
+  std::vector<Command> commands = {run_command(),        launch_command(), ps_command(),    logs_command(),
+                                   stack_command(),      stop_command(),   shims_command(), version_command(),
+                                   completion_command(), help_command()};
   for (const Command& command : commands) commands.back().arguments.push_back(command.name);
   return commands;
 }

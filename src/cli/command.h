@@ -3,10 +3,13 @@
 #include <tandem/config.h>
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "launch/options.h"
 
 namespace tandem {
 
@@ -25,11 +28,17 @@ Command ps_command();
 Command stop_command();
 Command logs_command();
 Command stack_command();
+Command launch_command();
+Command shims_command();
 Command version_command();
 Command help_command();
 Command completion_command();
 
 std::vector<Command> all_commands();
+
+// `tandem run`, with the flags, defaults and habits of one of the launchers that it stands in for; `python` is the
+// interpreter of its scripts unless a flag names one.
+int run_program(Dialect dialect, std::span<const std::string> args, const std::optional<std::string>& python = {});
 
 // The flags of a configuration, at their defaults.
 template <HasFields Config>

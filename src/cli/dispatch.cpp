@@ -24,21 +24,18 @@ bool is_program(const fs::path& path) {
   return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
 }
 
-std::vector<fs::path> program_folders() {
-  std::error_code ignored;
-  std::vector<fs::path> folders = {fs::read_symlink("/proc/self/exe", ignored).parent_path()};
+std::vector<fs::path> path_folders() {
+  std::vector<fs::path> folders;
   for (const std::string& folder : split(environment_variable("PATH").value_or(""), ':')) {
     if (!folder.empty()) folders.emplace_back(folder);
   }
   return folders;
 }
 
-[[noreturn]] void replace_process(const fs::path& program, std::span<const std::string> args) {
-  std::vector<char*> words = {const_cast<char*>(program.c_str())};
-  for (const std::string& word : args) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  ::execv(program.c_str(), words.data());
-  fail(ErrorKind::Launch, str("cannot start ", program, ": ", errno_text(errno)), "check that it is a program");
+std::vector<fs::path> program_folders() {
+  std::vector<fs::path> folders = path_folders();
+  folders.insert(folders.begin(), own_program().parent_path());
+  return folders;
 }
 
 [[noreturn]] void fail_unknown(const std::string& name, std::span<const Command> commands) {
@@ -62,6 +59,28 @@ int dispatch(std::span<const std::string> args) {
   if (command != commands.end()) return command->run(rest);
   if (const auto program = find_program(name)) replace_process(*program, rest);
   fail_unknown(name, commands);
+}
+
+fs::path own_program() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored);
+}
+
+std::optional<fs::path> find_on_path(std::string_view name) {
+  for (const fs::path& folder : path_folders()) {
+    std::error_code missing;
+    const fs::path path = folder / name;
+    if (is_program(path) && !fs::equivalent(path, own_program(), missing)) return path;
+  }
+  return std::nullopt;
+}
+
+void replace_process(const fs::path& program, std::span<const std::string> args) {
+  std::vector<char*> words = {const_cast<char*>(program.c_str())};
+  for (const std::string& word : args) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execv(program.c_str(), words.data());
+  fail(ErrorKind::Launch, str("cannot start ", program, ": ", errno_text(errno)), "check that it is a program");
 }
 
 std::optional<fs::path> find_program(std::string_view name) {

@@ -13,6 +13,15 @@ namespace tandem {
 // Returns the exit code.
 int dispatch(std::span<const std::string> args);
 
+// This program itself, links followed.
+std::filesystem::path own_program();
+
+// The first program of that name on PATH that is not this one.
+std::optional<std::filesystem::path> find_on_path(std::string_view name);
+
+// Becomes that program.
+[[noreturn]] void replace_process(const std::filesystem::path& program, std::span<const std::string> args);
+
 // The program tandem-NAME, beside this one or on PATH.
 std::optional<std::filesystem::path> find_program(std::string_view name);
 

@@ -1,15 +1,20 @@
 #include <tandem/error.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/fd.h"
 #include "cli/dispatch.h"
+#include "cli/shims.h"
 
 int main(int argc, char** argv) {
   try {
-    return tandem::dispatch(std::vector<std::string>(argv + 1, argv + argc));
+    const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+    const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "tandem";
+    return tandem::is_link_name(name) ? tandem::run_as(name, args) : tandem::dispatch(args);
   } catch (const std::exception& error) {
     tandem::write_all(STDERR_FILENO, tandem::describe(error));
     return tandem::exit_code(error);

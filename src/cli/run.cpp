@@ -1,40 +1,85 @@
 #include <tandem/error.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "base/fd.h"
 #include "base/text.h"
+#include "base/worker_env.h"
 #include "cli/command.h"
+#include "launch/detach.h"
+#include "launch/devices.h"
 #include "launch/launch.h"
+#include "launch/machine.h"
+#include "launch/outer.h"
+#include "launch/plan.h"
+#include "launch/program.h"
+#include "launch/spawn.h"
 
 namespace tandem {
 namespace {
 
-const ProgramText kProgram{
-    .name = "tandem run",
-    .arguments = "program [arguments]",
-    .about = "Starts N ranks of a program, each with torchrun's variables (RANK, WORLD_SIZE, ...), and waits for them.",
-    .examples = {"tandem run -n 2 ./train --lr 3e-4", "tandem run -n 4 python3 train.py"}};
+Surroundings look_around() {
+  return {.variable = environment_variable,
+          .folder = std::filesystem::current_path(),
+          .gpus = visible_gpus(list_gpus(), environment_variable_or_empty("CUDA_VISIBLE_DEVICES")),
+          .cores = usable_cores(),
+          .kaggle = is_kaggle(environment_variable),
+          .outer = read_outer_job(environment_variable)};
+}
 
-int run(std::span<const std::string> args) {
-  LaunchOptions options;
-  const LoadedConfig loaded = load_config(options, args, kProgram);
-  if (loaded.text) return print(*loaded.text);
-  if (loaded.rest.empty()) {
-    fail(ErrorKind::Usage, "tandem run: no program was given", str("try `", kProgram.examples.front(), '`'));
+int start(const RunOptions& options, Dialect dialect, const LaunchPlan& plan) {
+  if (options.streams.dry_run) {
+    return print(options.streams.json ? str(json_text(plan_json(plan)), '\n') : plan_text(plan));
   }
-  const LaunchResult result = launch(options, loaded.rest);
-  write_all(STDERR_FILENO, str("tandem: ", result.report, '\n'));
-  return result.exit_code;
+  if (plan.joins) {
+    const RankStart rank = rank_start(plan, 0, plan.master_port, 0);
+    become_program(rank.command, environment_with(rank.variables));
+  }
+  if (!options.streams.detach) return launch(options, dialect, plan).exit_code;
+  return detach([&](const OnStart& on_start) { return launch(options, dialect, plan, on_start).exit_code; },
+                [](const std::string& name) {
+                  print(str(name, '\n'));
+                  write_all(STDERR_FILENO, str("tandem: it runs on by itself: `tandem logs -f ", name,
+                                               "`, `tandem stack ", name, "`, `tandem stop ", name, "`\n"));
+                });
 }
 
 }  // namespace
 
+int run_program(Dialect dialect, std::span<const std::string> args, const std::optional<std::string>& python) {
+  RunOptions options = default_options(dialect);
+  const ProgramText program = run_text(dialect);
+  LoadedConfig loaded = load_config(options, args, program);
+  if (loaded.text) return print(*loaded.text);
+  if (loaded.rest.empty()) {
+    fail(ErrorKind::Usage, str(program.name, ": no program was given"), str("try `", program.examples.front(), '`'));
+  }
+  if (dialect == Dialect::Tandem) {
+    if (const auto inner = unwrap_launcher(loaded.rest)) {
+      std::vector<std::string> words(args.begin(), args.end() - static_cast<std::ptrdiff_t>(loaded.rest.size()));
+      words.insert(words.end(), inner->args.begin(), inner->args.end());
+      return run_program(inner->dialect, words, inner->python);
+    }
+  }
+  if (python && !options.program.python) options.program.python = python;
+  return start(options, dialect, make_plan(options, dialect, loaded.rest, look_around()));
+}
+
 Command run_command() {
   return {.name = "run",
           .summary = "start N ranks of a program and wait for them",
-          .fields = flag_table<LaunchOptions>(),
+          .fields = flag_table<RunOptions>(),
           .arguments = {},
-          .run = run};
+          .run = [](std::span<const std::string> args) { return run_program(Dialect::Tandem, args); }};
+}
+
+Command launch_command() {
+  return {.name = "launch",
+          .summary = "the same with the flags and habits of torch.distributed.launch",
+          .fields = flag_table<RunOptions>(),
+          .arguments = {},
+          .run = [](std::span<const std::string> args) { return run_program(Dialect::Launch, args); }};
 }
 
 }  // namespace tandem

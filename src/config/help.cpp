@@ -46,9 +46,22 @@ std::string flags_column(const Field& field) {
   return str("  ", names.substr(0, names.size() - 2));
 }
 
+// What need not be said of most settings: that a text may be any text, that a number may be any number, that what may
+// be missing is missing.
+std::string brief_allowed(const Field& field) {
+  if (field.shape == ValueShape::Text) return "";
+  constexpr std::string_view kAnyInt = " from -2147483648 to 2147483647";
+  return replace_all(replace_all(field.allowed, kAnyInt, ""), ", or none", "");
+}
+
 std::string allowed_text(const Field& field) {
   const std::string normal = written_text(field.default_value);
-  if (field.shape != ValueShape::Switch) return str(field.allowed, "; default ", normal.empty() ? "empty" : normal);
+  if (field.shape != ValueShape::Switch) {
+    const bool says_nothing = normal.empty() || normal == "none" || normal == "[]";
+    std::vector<std::string> parts = {brief_allowed(field), says_nothing ? "" : str("default ", normal)};
+    std::erase(parts, "");
+    return join(parts, "; ");
+  }
   return normal == "true" ? str("on; --no-", field.name, " turns it off") : "";
 }
 
@@ -77,8 +90,10 @@ std::string config_help(std::span<const Field> fields, const ProgramText& progra
   LoadOptions options;
   std::vector<Field> all = fields_of(options);
   all.insert(all.begin(), fields.begin(), fields.end());
-  // The plain flags first, then one section for each nested struct.
-  std::stable_partition(all.begin(), all.end(), [](const Field& field) { return section_of(field) == "flags"; });
+  // The plain flags first, then one section for each nested struct; what every program has comes last where the program
+  // has no plain flags of its own.
+  const auto is_plain = [](const Field& field) { return section_of(field) == "flags"; };
+  if (std::ranges::any_of(fields, is_plain)) std::stable_partition(all.begin(), all.end(), is_plain);
   std::string section;
   for (const Field& field : all) {
     if (section_of(field) != section) text += str('\n', section = section_of(field), ":\n");

@@ -116,8 +116,8 @@ std::string module_missing(const Failure& failure) {
 }
 
 std::string lost_peer(const Failure&) {
-  return "no rank here had an error of its own: look at the ranks on other machines, or\n"
-         "for one that ended early without an error";
+  return "no rank here had an error of its own: look at the ranks on other machines, at\n"
+         "one that ended early without an error, or at the server that it talked to";
 }
 
 struct Rule {
@@ -193,7 +193,8 @@ std::string signal_hint(const Failure& failure) {
   if (signal == SIGKILL) return killed(failure);
   if (signal == SIGBUS) return str("memory that is mapped to a file was not there. ", shared_memory(failure));
   const auto* found = std::ranges::find(kSignals, signal, &SignalWords::signal);
-  return found == kSignals.end() ? std::string() : std::string(found->words);
+  if (found != kSignals.end()) return std::string(found->words);
+  return "someone sent it this signal, perhaps the program itself, and it does not handle it";
 }
 
 bool prints_usage(const Failure& failure) {

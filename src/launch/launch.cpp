@@ -1,152 +1,254 @@
 #include "launch/launch.h"
 
-#include <poll.h>
-#include <sys/signalfd.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <tandem/error.h>
 #include <tandem/units.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <optional>
+#include <cstring>
+#include <set>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "base/worker_env.h"
+#include "launch/error_file.h"
+#include "launch/machine.h"
 #include "launch/port.h"
-#include "launch/spawn.h"
+#include "launch/python.h"
+#include "launch/rank_group.h"
+#include "launch/report.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kMaxRanks = 4096;
+std::vector<int> watched_signals(const LifeOptions& options) {
+  std::vector<int> signals = {SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP};
+  for (const std::string& name : options.signals_to_handle) signals.push_back(signal_number(name).value());
+  return signals;
+}
 
-// Signals that end a run arrive as data instead, as long as this lives.
-class SignalQueue {
- public:
-  SignalQueue() {
-    ::sigemptyset(&watched_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-      if (!is_ignored(signal)) ::sigaddset(&watched_, signal);
-    }
-    ::sigprocmask(SIG_BLOCK, &watched_, &before_);
-    fd_ = Fd(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
+JobFolder make_folder(const LaunchPlan& plan, const StreamOptions& options, int port) {
+  const std::string outer = environment_variable("TANDEM_RUN_ID").value_or("");
+  return JobFolder::create({.name = plan.name,
+                            .run_id = outer.empty() ? plan.name : str(outer, '/', plan.name),
+                            .pid = ::getpid(),
+                            .started_ticks = 0,
+                            .started = "",
+                            .command = plan.command,
+                            .folder = std::filesystem::current_path(),
+                            .world_size = plan.env.world.size,
+                            .first_rank = plan.env.world.rank,
+                            .local_size = plan.env.world.local_size,
+                            .devices = plan.devices,
+                            .master_addr = plan.env.master_addr,
+                            .master_port = port,
+                            .log_dir = chosen_log_dir(options, plan, environment_variable)});
+}
+
+// The plan with what is known only now: the folder, the control page, and the module that Python children load first.
+LaunchPlan complete_plan(LaunchPlan plan, const EnvironmentOptions& options, const JobFolder& folder, int control_fd) {
+  plan.env.tandem_run_id = folder.record().run_id;
+  plan.env.control_fd = control_fd;
+  plan.env.log_dir = folder.log_dir();
+  if (!options.inject) return plan;
+  const std::filesystem::path module_folder = folder.path() / "python";
+  write_sitecustomize(module_folder);
+  plan.variables.emplace_back("TANDEM_STACK_DIR", folder.stacks().string());
+  for (auto& [name, value] : plan.variables) {
+    if (name == "PYTHONPATH") value = str(module_folder, value.empty() ? "" : ":", value);
   }
-  ~SignalQueue() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  SignalQueue(const SignalQueue&) = delete;
-  SignalQueue& operator=(const SignalQueue&) = delete;
+  return plan;
+}
 
-  int fd() const { return fd_.get(); }
+std::string count_text(std::size_t count) { return str(count, count == 1 ? " rank" : " ranks"); }
 
-  std::optional<int> take() const {
-    signalfd_siginfo event{};
-    if (::read(fd_.get(), &event, sizeof event) != sizeof event) return std::nullopt;
-    return static_cast<int>(event.ssi_signo);
+std::string start_text(const LaunchPlan& plan, const JobFolder& folder, int port) {
+  const World& world = plan.env.world;
+  std::vector<std::string> devices = plan.devices;
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  const std::string hosts =
+      world.num_nodes > 1 ? str(" of ", world.size, ", host ", world.node, " of ", world.num_nodes) : "";
+  return str(plan.name, ": ", count_text(plan.devices.size()), hosts, " on ", join(devices, ", "), ", port ", port,
+             ", logs in ", folder.log_dir());
+}
+
+int num_gpus(const LaunchPlan& plan) {
+  std::set<std::string> gpus(plan.devices.begin(), plan.devices.end());
+  gpus.erase("cpu");
+  return static_cast<int>(gpus.size());
+}
+
+// What may explain a failure is read twice: a counter says something only by its change.
+class Witness {
+ public:
+  Circumstances look(const LaunchPlan& plan, const ControlPage& control) const {
+    const MemoryCgroup memory = read_memory_cgroup();
+    const auto shm = shm_space();
+    Circumstances found{.killed_for_memory = memory.oom_kills > memory_.oom_kills,
+                        .memory_limit = memory.limit,
+                        .shm_free = {},
+                        .shm_total = {},
+                        .notebook = is_notebook(environment_variable),
+                        .kaggle = is_kaggle(environment_variable),
+                        .local_ranks = plan.env.world.local_size,
+                        .visible_gpus = num_gpus(plan),
+                        .rank_pids = {},
+                        .program = plan.command.at(plan.first_argument - 1)};
+    if (shm) {
+      found.shm_free = shm->free;
+      found.shm_total = shm->total;
+    }
+    for (int rank = 0; rank < control.num_ranks(); ++rank) found.rank_pids.push_back(control.pid(rank));
+    return found;
   }
 
  private:
-  // nohup ignores SIGHUP for us. A blocked signal would reach the queue all the same.
-  static bool is_ignored(int signal) {
-    struct sigaction now {};
-    ::sigaction(signal, nullptr, &now);
-    return now.sa_handler == SIG_IGN;
-  }
-
-  sigset_t watched_{};
-  sigset_t before_{};
-  Fd fd_;
+  MemoryCgroup memory_ = read_memory_cgroup();
 };
 
-// The ranks of one run, from the first start to the last end.
-class RankGroup {
+// Whether a failure is worth another try. One that comes back at once, in the same way, is not.
+class RestartPolicy {
  public:
-  explicit RankGroup(std::chrono::milliseconds grace) : grace_(grace) {}
+  explicit RestartPolicy(const LifeOptions& options) : options_(options) {}
 
-  void start(const ProcessPlan& plan) { ranks_.push_back(spawn(plan)); }
+  bool allows(const GroupEnd& end, int attempt) {
+    const Cause cause = find_cause(end.ranks);
+    const RankEnd& rank = end.ranks[cause.index];
+    const std::string way = str(rank.rank, ' ', rank.status.text(), ' ', cause.evidence.error);
+    const bool is_early = end.seconds < std::chrono::duration<double>(options_.min_uptime).count();
+    repeated_ = is_early && way == last_early_way_;
+    last_early_way_ = is_early ? way : "";
+    return attempt < options_.max_restarts && !repeated_;
+  }
 
-  LaunchResult wait(const SignalQueue& signals) {
-    while (std::ranges::any_of(ranks_, &Process::running)) {
-      wait_for_event(signals);
-      while (const auto signal = signals.take()) interrupt(*signal);
-      for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-        if (ranks_[rank].reap() && !ranks_[rank].status()->ok()) note_failure(rank);
-      }
-      if (deadline_ && deadline_->passed()) signal_all(SIGKILL);
+  bool saw_repetition() const { return repeated_; }
+
+ private:
+  const LifeOptions& options_;
+  std::string last_early_way_;
+  bool repeated_ = false;
+};
+
+class Launch {
+ public:
+  Launch(const RunOptions& options, RunningJob& job) : options_(options), job_(job), restarts_(options.life) {}
+
+  LaunchResult run(const OnStart& on_start) {
+    for (int attempt = 0;; ++attempt) {
+      RankGroup group(job_, attempt);
+      if (attempt == 0) announce_start(on_start);
+      const GroupEnd end = group.wait();
+      if (end.ok()) return finish({.exit_code = 0, .outcome = "succeeded", .json = {}}, "all succeeded");
+      if (end.signal) return finish_stopped(*end.signal);
+      if (end.stall)
+        return finish({.exit_code = exit_code(ErrorKind::Timeout), .outcome = "stalled", .json = {}},
+                      "stopped: stalled");
+      if (!restarts_.allows(end, attempt)) return finish_failed(end, attempt);
+      announce_restart(end, attempt + 1);
     }
-    return result();
   }
 
  private:
-  void wait_for_event(const SignalQueue& signals) const {
-    std::vector<pollfd> events = {{.fd = signals.fd(), .events = POLLIN, .revents = 0}};
-    for (const Process& rank : ranks_) {
-      if (rank.running()) events.push_back({.fd = rank.pidfd(), .events = POLLIN, .revents = 0});
+  void announce_start(const OnStart& on_start) {
+    if (!options_.streams.quiet && !options_.streams.json) {
+      for (const std::string& note : job_.plan.notes) job_.say(note);
+      job_.say(start_text(job_.plan, job_.folder, job_.port));
     }
-    ::poll(events.data(), events.size(), deadline_ ? std::max(1, deadline_->poll_ms()) : -1);
+    if (on_start) on_start(job_.plan.name, job_.folder.path() / "launcher.log");
   }
 
-  void interrupt(int signal) {
-    signal_all(interrupted_ ? SIGKILL : signal);
-    if (!interrupted_) interrupted_ = signal;
-    if (!deadline_) deadline_.emplace(grace_);
+  LaunchResult finish_stopped(int signal) {
+    return finish({.exit_code = 128 + signal, .outcome = "stopped", .json = {}},
+                  str("stopped by signal ", signal, " (", ::strsignal(signal), ')'));
   }
 
-  void note_failure(std::size_t rank) {
-    if (interrupted_ || failed_rank_) return;
-    failed_rank_ = rank;
-    deadline_.emplace(grace_);
-    signal_all(SIGTERM);
-  }
-
-  void signal_all(int signal) const {
-    for (const Process& rank : ranks_) rank.signal_group(signal);
-  }
-
-  LaunchResult result() const {
-    const std::string count =
-        str(ranks_.size(), ranks_.size() == 1 ? " rank, " : " ranks, ", fixed(watch_.seconds(), 1), " s, ");
-    if (interrupted_) {
-      return {.exit_code = 128 + *interrupted_, .report = str(count, "stopped by signal ", *interrupted_)};
+  LaunchResult finish_failed(const GroupEnd& end, int attempt) {
+    const Cause cause = find_cause(end.ranks);
+    FailureReport report = report_failure(end.ranks, witness_.look(job_.plan, job_.control), job_.folder.log_dir());
+    if (!options_.streams.json) job_.console.outlet(Stream::Error).put_line(report.text);
+    if (restarts_.saw_repetition() && attempt < options_.life.max_restarts) {
+      job_.say(str("not started again: it failed in the same way twice, within ",
+                   duration_text(options_.life.min_uptime), " of its start (--min-uptime)"));
     }
-    if (!failed_rank_) return {.exit_code = 0, .report = str(count, "all succeeded")};
-    const ExitStatus status = *ranks_[*failed_rank_].status();
-    return {.exit_code = status.shell_code(),
-            .report = str(count, "rank ", *failed_rank_, " failed first: ", status.text())};
+    pass_on(end.ranks[cause.index], cause);
+    return finish({.exit_code = report.exit_code, .outcome = "failed", .json = std::move(report.json)},
+                  str("rank ", report.rank, " failed first: ", end.ranks[cause.index].status.text()));
   }
 
-  std::chrono::milliseconds grace_;
-  std::vector<Process> ranks_;
+  void announce_restart(const GroupEnd& end, int attempt) {
+    const Cause cause = find_cause(end.ranks);
+    const RankEnd& rank = end.ranks[cause.index];
+    const std::string reason = str("rank ", rank.rank, " failed: ", rank.status.text(),
+                                   cause.evidence.error.empty() ? "" : str(" (", cause.evidence.error, ')'));
+    job_.say(str(reason, "; starting again, ", attempt, " of ", options_.life.max_restarts));
+    job_.folder.event({{"event", "restart"}, {"attempt", attempt}, {"reason", reason}});
+  }
+
+  // A launcher above us may want to know the cause, as torchrun's would.
+  void pass_on(const RankEnd& rank, const Cause& cause) {
+    const auto path = environment_variable("TORCHELASTIC_ERROR_FILE");
+    if (!path) return;
+    const Fd file(::open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    const std::int64_t now =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    if (!file || !write_all(file.get(), write_error_file(rank.error_file, cause.evidence, cause.exit_code, now))) {
+      job_.say(str("cannot write the error file ", *path, ": ", errno_text(errno)));
+    }
+  }
+
+  LaunchResult finish(LaunchResult result, const std::string& words) {
+    const double seconds = watch_.seconds();
+    job_.console.finish();
+    Json::Object json = {{"name", job_.plan.name},
+                         {"outcome", result.outcome},
+                         {"exit_code", result.exit_code},
+                         {"ranks", job_.plan.env.world.local_size},
+                         {"seconds", seconds},
+                         {"log_dir", job_.folder.log_dir().string()}};
+    if (!result.json.is_null()) json.emplace_back("failure", result.json);
+    result.json = json;
+    job_.folder.event(
+        {{"event", "end"}, {"outcome", result.outcome}, {"exit_code", result.exit_code}, {"seconds", seconds}});
+    if (options_.streams.json) {
+      job_.console.outlet(Stream::Error).put_line(str(json_text(result.json), '\n'));
+    } else if (!options_.streams.quiet || result.exit_code != 0) {
+      job_.say(str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", words));
+    }
+    job_.console.finish();
+    return result;
+  }
+
+  const RunOptions& options_;
+  RunningJob& job_;
+  RestartPolicy restarts_;
+  Witness witness_;
   Stopwatch watch_;
-  std::optional<std::size_t> failed_rank_;
-  std::optional<int> interrupted_;
-  std::optional<Deadline> deadline_;
 };
 
 }  // namespace
 
-void validate(const LaunchOptions& options) {
-  if (options.nproc < 1 || options.nproc > kMaxRanks) {
-    fail(ErrorKind::Config, str("nproc-per-node is ", options.nproc, ", not a number of ranks from 1 to ", kMaxRanks),
-         "try `tandem run -n 2 ...`");
-  }
-  if (options.shutdown_timeout < std::chrono::milliseconds(0)) {
-    fail(ErrorKind::Config, str("shutdown-timeout is ", duration_text(options.shutdown_timeout), ", less than nothing"),
-         "try 30s");
-  }
-}
-
-LaunchResult launch(const LaunchOptions& options, const std::vector<std::string>& command) {
-  const ReservedPort port = reserve_port();
-  const SignalQueue signals;
-  RankGroup group(options.shutdown_timeout);
-  WorkerEnv env{.world = {.size = static_cast<int>(options.nproc), .local_size = static_cast<int>(options.nproc)},
-                .master_port = port.number,
-                .run_id = str(::getpid(), '-', port.number)};
-  for (int rank = 0; rank < env.world.size; ++rank) {
-    env.world.rank = env.world.local_rank = rank;
-    group.start({.command = command, .environment = environment_with(worker_variables(env)), .reads_input = rank == 0});
-  }
-  return group.wait(signals);
+LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan& asked, const OnStart& on_start) {
+  ReservedPort port;
+  if (asked.hosts_master) port = reserve_port(asked.master_port);
+  const int port_number = asked.hosts_master ? port.number : asked.master_port;
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ControlPage control = ControlPage::create(asked.env.world.local_size);
+  JobFolder folder = make_folder(asked, options.streams, port_number);
+  const LaunchPlan plan = complete_plan(asked, options.environment, folder, control.fd());
+  const Guard guard(plan.env.tandem_run_id);
+  SignalQueue signals(watched_signals(options.life));
+  EventLoop loop;
+  Outlet out(STDOUT_FILENO, loop);
+  Outlet error(STDERR_FILENO, loop);
+  const StreamChoice streams(options, dialect, plan, own_streams(environment_variable), folder.log_dir());
+  Console console(streams.console(environment_variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("")), out,
+                  error);
+  RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control, guard};
+  return Launch(options, job).run(on_start);
 }
 
 }  // namespace tandem

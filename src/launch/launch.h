@@ -1,33 +1,24 @@
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <string>
-#include <vector>
+
+#include "base/json.h"
+#include "launch/detach.h"
+#include "launch/options.h"
+#include "launch/plan.h"
 
 namespace tandem {
 
-struct LaunchOptions {
-  std::int64_t nproc = 1;
-  std::chrono::milliseconds shutdown_timeout{30'000};
-};
-
-template <class Visitor>
-void visit_fields(LaunchOptions& o, Visitor&& field) {
-  field("nproc-per-node,n,nproc", o.nproc, "ranks to start on this machine");
-  field("shutdown-timeout", o.shutdown_timeout, "how long ranks that are to stop have before they are killed");
-}
-
-void validate(const LaunchOptions& options);
-
+// How a job ended.
 struct LaunchResult {
-  int exit_code = 0;   // of the first rank that failed; 128 + signal where one ended it
-  std::string report;  // one line for people
+  int exit_code = 0;    // of the rank that is to blame; 128 + signal where one ended it
+  std::string outcome;  // succeeded, failed, stopped, stalled
+  Json json;            // for machines
 };
 
-// Starts the ranks of `command`, with torchrun's environment, and returns when the last one is gone. The first failure
-// stops the others: SIGTERM, then SIGKILL after the time-out. SIGINT, SIGTERM and SIGHUP are passed on, unless they are
-// ignored (nohup); a second one kills.
-LaunchResult launch(const LaunchOptions& options, const std::vector<std::string>& command);
+// Starts the ranks of a plan and returns when the last process of them is gone. What happens is told on standard error
+// and recorded in the job's folder. A failed group is started again as often as the options allow, on the same port.
+// `on_start` is called once the first ranks run, with the job's name and the file for what a detached launcher says.
+LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan& plan, const OnStart& on_start = {});
 
 }  // namespace tandem

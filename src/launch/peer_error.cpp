@@ -14,7 +14,13 @@ constexpr std::array<std::string_view, 12> kOwn = {
     "eaddrinuse",    "failed to bind",          "cuda error: ",          "unhandled cuda error",
     "invalid usage", "no space left on device", "shared memory segment", "cannot host the store"};
 
-constexpr std::array<std::string_view, 24> kPeer = {"diststoreerror",
+constexpr std::array<std::string_view, 30> kPeer = {"diststoreerror",
+                                                    "connection closed by peer",
+                                                    "connection reset by peer",
+                                                    "connection refused",
+                                                    "connectionerror: ",
+                                                    "connectionaborted",
+                                                    "timed out waiting",
                                                     "distnetworkerror",
                                                     "ncclremoteerror",
                                                     "ncclsystemerror",
@@ -40,8 +46,7 @@ constexpr std::array<std::string_view, 24> kPeer = {"diststoreerror",
                                                     "store: not all ranks came "};
 
 // Anybody's words, which mean a peer only where one of the libraries that talk to peers says them.
-constexpr std::array<std::string_view, 5> kAnySocket = {"connection closed by peer", "connection reset by peer",
-                                                        "connection refused", "broken pipe", "timed out waiting"};
+constexpr std::string_view kBrokenPipe = "broken pipe";
 constexpr std::array<std::string_view, 5> kPeerLibraries = {"gloo", "nccl", "c10d", "tcpstore", "socketimpl"};
 
 template <std::size_t N>
@@ -55,7 +60,7 @@ bool is_about_peer(std::string_view message) {
   std::string text(message);
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (holds_any(text, kOwn)) return false;
-  return holds_any(text, kPeer) || (holds_any(text, kAnySocket) && holds_any(text, kPeerLibraries));
+  return holds_any(text, kPeer) || (text.find(kBrokenPipe) != std::string::npos && holds_any(text, kPeerLibraries));
 }
 
 }  // namespace tandem

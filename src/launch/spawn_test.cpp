@@ -21,7 +21,8 @@ struct Captured {
 
 Captured run(const std::vector<std::string>& command, const std::vector<std::string>& environment = {}) {
   Pipe pipe = make_pipe();
-  Process process = spawn({.command = command, .environment = environment, .output = pipe.write.get()});
+  Process process =
+      spawn({.command = command, .environment = environment, .output = pipe.write.get(), .error = pipe.write.get()});
   pipe.write = Fd();
   std::string output = read_all(pipe.read.get()).value_or("unreadable");
   return {.status = process.wait(), .output = std::move(output)};

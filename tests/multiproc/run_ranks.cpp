@@ -60,7 +60,8 @@ RunningRank start_rank(const WorkerEnv& env, int call) {
       spawn({.command = {"/proc/self/exe", str("--gtest_filter=", test->test_suite_name(), '.', test->name())},
              .environment = environment_with(variables),
              .reads_input = false,
-             .output = pipe.write.get()});
+             .output = pipe.write.get(),
+             .error = pipe.write.get()});
   return {.process = std::move(process), .output = std::move(pipe.read), .end = {}};
 }
 

@@ -54,6 +54,7 @@ case "$1 $2 $3" in
   "-m pip install")
     [ -z "$STUB_PIP_SAYS" ] || {{ echo "$STUB_PIP_SAYS"; exit 1; }}
     cp -r "$MACHINE/wheel/torch" "$site/"
+    mkdir -p "$site/accelerate" "$site/ipykernel"
     [ -z "$STUB_PIP_SIGNAL" ] || {{ kill "-$STUB_PIP_SIGNAL" "$PPID"; exit 1; }} ;;
   *) STUB_SELF=$0 PYTHONPATH=$site:$MACHINE/site exec "{sys.executable}" "$@" ;;
 esac
@@ -167,7 +168,7 @@ class SetupTest(unittest.TestCase):
         self.assertFalse(self.machine.record.exists())
 
     def assert_pip_ran(self, times):
-        self.assertEqual(len(self.machine.calls("python -m pip install torch==2.13.0 numpy")), times)
+        self.assertEqual(len(self.machine.calls("python -m pip install torch==2.13.0 numpy accelerate ipykernel")), times)
 
 
 VENV_LINE = "setup: installing torch 2.13.0 into .venv (once, takes minutes; log: build/setup.log)"
@@ -427,19 +428,23 @@ class Venv(SetupTest):
         self.assert_pip_ran(1)
 
     def test_that_has_the_torch_is_kept_as_it_is(self):
-        self.give_torch("2.13.0+cpu", self.make_python(self.machine.venv / "bin", "python"))
+        torch = self.give_torch("2.13.0+cpu", self.make_python(self.machine.venv / "bin", "python"))
+        for peer in ("accelerate", "ipykernel"):
+            (torch.parent / peer).mkdir()
         before = tree(self.machine.venv)
         self.assert_passes()
         self.assert_recorded(PYTHON=self.machine.venv / "bin/python")
         self.assertEqual(tree(self.machine.venv), before)
 
-    def test_with_another_torch_is_brought_to_the_one_wanted(self):
-        self.give_torch("2.11.0", self.make_python(self.machine.venv / "bin", "python"))
-        (self.machine.venv / "lib/python3.11/site-packages/pip").mkdir()
-        self.machine.lacks("python3-venv")
-        self.assert_passes(says=[VENV_LINE])
-        self.assert_recorded(TORCH_VERSION="2.13.0+cpu")
-        self.assertEqual(self.machine.calls("python3 -m venv"), [])
+    def test_with_another_torch_or_without_what_tests_compare_with_is_completed(self):
+        for version in ("2.11.0", "2.13.0+cpu"):
+            self.machine = self.fresh()
+            self.give_torch(version, self.make_python(self.machine.venv / "bin", "python"))
+            (self.machine.venv / "lib/python3.11/site-packages/pip").mkdir()
+            self.machine.lacks("python3-venv")
+            self.assert_passes(says=[VENV_LINE])
+            self.assert_recorded(TORCH_VERSION="2.13.0+cpu")
+            self.assertEqual(self.machine.calls("python3 -m venv"), [])
 
     def test_without_pip_is_completed(self):
         write(self.machine.venv / "bin/python", "not a program")

@@ -1,0 +1,77 @@
+#include "launch/outlet.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+namespace tandem {
+namespace {
+
+bool may_block(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return false;
+  return S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(fd) == 1;
+}
+
+bool is_ready(int fd, int timeout_ms) {
+  pollfd event{.fd = fd, .events = POLLOUT, .revents = 0};
+  return ::poll(&event, 1, timeout_ms) > 0;
+}
+
+}  // namespace
+
+Outlet::Outlet(int fd, EventLoop& loop)
+    : fd_(fd), loop_(loop), terminal_(::isatty(fd) == 1), may_block_(may_block(fd)) {}
+
+Outlet::~Outlet() { loop_.forget(fd_); }
+
+void Outlet::put(std::string_view text) {
+  if (text.empty() || broken_) return;
+  at_line_start_ = text.back() == '\n';
+  if (waiting_.empty() && !may_block_) {
+    broken_ = !write_all(fd_, text);
+    return;
+  }
+  waiting_ += text;
+  write_some();
+  if (!waiting_.empty() && !loop_.watches(fd_)) loop_.watch(fd_, EPOLLOUT, [this] { write_some(); });
+}
+
+void Outlet::put_line(std::string_view line) {
+  if (!at_line_start_) put("\n");
+  put(line);
+}
+
+// The descriptor is shared with whoever started us, so it must not be made non-blocking. A pipe that polls as writable
+// takes PIPE_BUF bytes without blocking.
+void Outlet::write_some() {
+  std::size_t done = 0;
+  while (done < waiting_.size() && is_ready(fd_, 0)) {
+    const ssize_t count = ::write(fd_, waiting_.data() + done, std::min<std::size_t>(PIPE_BUF, waiting_.size() - done));
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count < 0) {
+      broken_ = true;
+      done = waiting_.size();
+      break;
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  const bool was_crowded = crowded();
+  waiting_.erase(0, done);
+  if (waiting_.empty()) loop_.forget(fd_);
+  if ((broken_ || (was_crowded && !crowded())) && drained) drained();
+}
+
+void Outlet::finish() {
+  while (!waiting_.empty() && !broken_) {
+    is_ready(fd_, -1);
+    write_some();
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "launch/event_loop.h"
+
+namespace tandem {
+
+// One of our own output streams. What it does not take at once waits here: a reader that is slow or asleep must not
+// keep us from watching the ranks.
+class Outlet {
+ public:
+  Outlet(int fd, EventLoop& loop);
+  ~Outlet();
+  Outlet(const Outlet&) = delete;
+  Outlet& operator=(const Outlet&) = delete;
+
+  void put(std::string_view text);
+  void put_line(std::string_view line);  // begins on a line of its own
+
+  bool crowded() const { return waiting_.size() > kCrowded; }  // whoever can should write no more until `drained`
+  bool broken() const { return broken_; }                      // the reader is gone; what is put is dropped
+  bool is_terminal() const { return terminal_; }
+  std::function<void()> drained;
+
+  // Waits until everything is written.
+  void finish();
+
+ private:
+  static constexpr std::size_t kCrowded = 1 << 20;
+
+  void write_some();
+
+  int fd_;
+  EventLoop& loop_;
+  bool terminal_;
+  bool may_block_;  // a pipe, a terminal, a socket: not a file
+  bool broken_ = false;
+  bool at_line_start_ = true;
+  std::string waiting_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,297 @@
+#include "launch/rank_group.h"
+
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/text.h"
+#include "base/worker_env.h"
+#include "launch/inspect.h"
+#include "launch/sweep.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kHope{10};
+constexpr std::chrono::milliseconds kFarewell{500};
+constexpr std::chrono::seconds kStackLimit{3};
+
+int earlier(int one, int other) {
+  if (one < 0) return other;
+  return other < 0 ? one : std::min(one, other);
+}
+
+}  // namespace
+
+void RunningJob::say(const std::string& line) { console.outlet(Stream::Error).put_line(str("tandem: ", line, '\n')); }
+
+bool GroupEnd::ok() const {
+  return !signal && !stall && std::ranges::all_of(ranks, [](const RankEnd& end) { return end.status.ok(); });
+}
+
+RankGroup::RankGroup(RunningJob& job, int attempt) : job_(job), attempt_(attempt) {
+  job_.control.reset(attempt);
+  if (job_.options.life.stall_timeout) stall_watch_.emplace(*job_.options.life.stall_timeout);
+  for (int local_rank = 0; local_rank < job_.plan.env.world.local_size; ++local_rank) start(local_rank);
+  job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] {
+    while (const auto signal = job_.signals.take()) on_signal(*signal);
+  });
+  for (const Stream stream : {Stream::Out, Stream::Error}) {
+    job_.console.outlet(stream).drained = [this] {
+      for (const auto& rank : ranks_) rank->output.resume();
+    };
+  }
+}
+
+void RankGroup::start(int local_rank) {
+  const int number = job_.plan.env.world.rank + local_rank;
+  const RankFiles files = job_.streams.files_of(local_rank, attempt_);
+  auto rank = std::make_unique<Rank>(number, files.output, job_, local_rank);
+  rank->error_file = files.error_file;
+  RankStart begin = rank_start(job_.plan, local_rank, job_.port, attempt_);
+  if (!files.error_file.empty()) begin.variables.emplace_back("TORCHELASTIC_ERROR_FILE", files.error_file.string());
+  rank->process.emplace(spawn({.command = std::move(begin.command),
+                               .environment = environment_with(begin.variables),
+                               .reads_input = local_rank == 0 && job_.streams.gives_input(),
+                               .output = rank->output.out_end(),
+                               .error = rank->output.error_end(),
+                               .inherited = job_.control.fd()}));
+  rank->output.started();
+  const int pid = rank->process->pid();
+  job_.control.set_pid(local_rank, pid);
+  job_.folder.event({{"event", "start"}, {"attempt", attempt_}, {"rank", number}, {"pid", pid}});
+  job_.loop.watch(rank->process->pidfd(), EPOLLIN, [this, rank = rank.get()] { on_exit(*rank); });
+  ranks_.push_back(std::move(rank));
+}
+
+GroupEnd RankGroup::wait() {
+  while (any_running()) {
+    job_.loop.wait(timeout_ms());
+    on_time();
+  }
+  stop_leftovers();
+  return result();
+}
+
+bool RankGroup::any_running() const {
+  return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->running(); });
+}
+
+int RankGroup::timeout_ms() const {
+  int timeout = job_.console.poll_ms();
+  for (const auto& deadline : {patience_, grace_, hope_, next_look_}) {
+    if (deadline) timeout = earlier(timeout, deadline->poll_ms());
+  }
+  return timeout;
+}
+
+void RankGroup::on_time() {
+  job_.console.flush();
+  if (patience_ && patience_->passed()) {
+    patience_.reset();
+    tell_all_to_stop(SIGTERM);
+  }
+  if (grace_ && grace_->passed()) kill_all();
+  if (hope_ && hope_->passed()) give_up_on_unkillable();
+  if (stall_watch_ && !stopping_ && (!next_look_ || next_look_->passed())) look_for_stall();
+}
+
+void RankGroup::on_exit(Rank& rank) {
+  if (!rank.process->reap()) return;
+  rank.output.read_what_is_there();
+  rank.seconds = rank.watch.seconds();
+  rank.order = num_ended_++;
+  job_.loop.forget(rank.process->pidfd());
+  const ExitStatus status = *rank.process->status();
+  job_.folder.event({{"event", "exit"},
+                     {"rank", rank.rank},
+                     {"pid", rank.process->pid()},
+                     {"code", status.code},
+                     {"signal", status.signal},
+                     {"seconds", rank.seconds},
+                     {"peak_memory", static_cast<std::int64_t>(rank.process->peak_memory().count)}});
+  if (!status.ok() && !stopping_) on_failure(rank);
+}
+
+// A rank that only lost a peer is often gone before the one that is to blame. That one is not disturbed for a while, so
+// that its own exit code and last words are kept.
+void RankGroup::on_failure(const Rank& rank) {
+  stopping_ = true;
+  job_.control.abort(rank.rank);
+  grace_.emplace(job_.options.life.shutdown_timeout);
+  for (const auto& other : ranks_) other->output.read_what_is_there();
+  std::vector<Rank*> spared;
+  if (find_evidence(rank.output.tail()).about_peer) spared = ranks_with_own_error();
+  if (!spared.empty())
+    patience_.emplace(std::min<Stopwatch::Clock::duration>(kPatience, job_.options.life.shutdown_timeout));
+  for (const auto& other : ranks_) {
+    if (std::ranges::count(spared, other.get()) == 0) tell_to_stop(*other, SIGTERM);
+  }
+}
+
+std::vector<RankGroup::Rank*> RankGroup::ranks_with_own_error() {
+  std::vector<Rank*> found;
+  for (const auto& rank : ranks_) {
+    if (!rank->running()) continue;
+    const Evidence evidence = find_evidence(rank->output.tail());
+    if (!evidence.error.empty() && !evidence.about_peer) found.push_back(rank.get());
+  }
+  return found;
+}
+
+void RankGroup::tell_to_stop(Rank& rank, int signal) {
+  if (!rank.running()) return;
+  if (!rank.told_to_stop) {
+    rank.told_to_stop = true;
+    rank.output_before_stop = rank.output.tail();
+  }
+  rank.process->signal_group(signal);
+  rank.process->signal_group(SIGCONT);  // a stopped process would not hear it
+}
+
+void RankGroup::tell_all_to_stop(int signal) {
+  stopping_ = true;
+  for (const auto& rank : ranks_) tell_to_stop(*rank, signal);
+}
+
+void RankGroup::kill_all() {
+  grace_.reset();
+  patience_.reset();
+  if (!hope_) hope_.emplace(kHope);
+  tell_all_to_stop(SIGKILL);
+}
+
+void RankGroup::on_signal(int signal) {
+  if (signal == SIGCHLD) return reap_orphans();
+  if (signal == SIGTSTP) return suspend();
+  if (signal == SIGWINCH) {
+    for (const auto& rank : ranks_) rank->output.match_window();
+    if (ranks_.front()->running()) ::kill(ranks_.front()->process->pid(), SIGWINCH);
+    return;
+  }
+  job_.folder.event({{"event", "signal"}, {"signal", signal}});
+  if (signal == SIGUSR1 || signal == SIGUSR2) {
+    for (const auto& rank : ranks_) {
+      if (rank->running()) ::kill(rank->process->pid(), signal);
+    }
+    return;
+  }
+  if (signal_) return kill_all();
+  signal_ = signal;
+  tell_all_to_stop(signal);
+  if (!grace_) grace_.emplace(job_.options.life.shutdown_timeout);
+}
+
+// Ctrl-Z: the ranks are in sessions of their own, where the terminal does not reach them.
+void RankGroup::suspend() {
+  for (const auto& rank : ranks_) rank->process->signal_group(SIGSTOP);
+  ::kill(::getpid(), SIGSTOP);
+  for (const auto& rank : ranks_) rank->process->signal_group(SIGCONT);
+}
+
+void RankGroup::give_up_on_unkillable() {
+  hope_.reset();
+  for (const auto& rank : ranks_) {
+    if (!rank->running()) continue;
+    const RankState state = inspect_rank(rank->rank, rank->process->pid());
+    job_.say(str("rank ", rank->rank, " (process ", rank->process->pid(), ") cannot be killed: it is ",
+                 state.state_text, " in ", state.wait_channel, "; it is left to the kernel"));
+    rank->order = num_ended_++;
+    rank->process->abandon();
+  }
+}
+
+void RankGroup::look_for_stall() {
+  const auto limit = *job_.options.life.stall_timeout;
+  next_look_.emplace(
+      std::clamp<Stopwatch::Clock::duration>(limit / 10, std::chrono::milliseconds(20), std::chrono::seconds(5)));
+  std::vector<RankProcess> running;
+  std::vector<StallSample> samples;
+  for (const auto& rank : ranks_) {
+    if (rank->running()) running.push_back({.rank = rank->rank, .pid = rank->process->pid()});
+  }
+  for (const RankState& state : inspect_ranks(running)) {
+    const auto& rank = ranks_[static_cast<std::size_t>(state.rank - job_.plan.env.world.rank)];
+    samples.push_back({state.rank, state.state, state.cpu_seconds, rank->output.num_bytes(), state.pid});
+  }
+  const auto stall = stall_watch_->look(samples, Stopwatch::Clock::now());
+  if (!stall) return;
+  const std::string stacks = collect_stacks(running, job_.folder.stacks(), Deadline(kStackLimit));
+  job_.say(str(stall->text, '\n', trim(stacks)));
+  job_.folder.event({{"event", "stall"}, {"text", stall->text}});
+  if (job_.options.life.on_stall != OnStall::Stop) return;
+  stall_ = stall->text;
+  job_.control.abort(stall->ranks.front());
+  tell_all_to_stop(SIGTERM);
+  grace_.emplace(job_.options.life.shutdown_timeout);
+}
+
+// Processes whose parents ended become our children, since we asked to be their reaper.
+void RankGroup::reap_orphans() {
+  for (const int pid : leftovers()) ::waitpid(pid, nullptr, WNOHANG);
+}
+
+std::vector<int> RankGroup::leftovers() const {
+  std::vector<int> pids = child_processes(::getpid());
+  std::erase_if(pids, [&](int pid) {
+    return pid == job_.guard.pid() || std::ranges::any_of(ranks_, [&](const auto& rank) {
+             return rank->running() && rank->process->pid() == pid;
+           });
+  });
+  return pids;
+}
+
+// What the ranks left behind may end by itself (a helper that cleans up), is asked to, and is killed.
+void RankGroup::stop_leftovers() {
+  for (const auto& rank : ranks_) rank->output.read_what_is_there();
+  reap_orphans();
+  for (const int signal : {0, SIGTERM, SIGKILL}) {
+    const std::vector<int> left = leftovers();
+    if (left.empty()) break;
+    if (signal == SIGTERM) {
+      std::vector<std::string> names;
+      for (const Straggler& process : find_processes(job_.plan.env.tandem_run_id, {})) {
+        names.push_back(str(process.command, " (process ", process.pid, ')'));
+      }
+      job_.say(str("the ranks left ", left.size(), left.size() == 1 ? " process" : " processes",
+                   " behind, which tandem stops: ", join(names, ", ")));
+    }
+    for (const int pid : left) ::kill(pid, signal);
+    const Deadline farewell(kFarewell);
+    while (!leftovers().empty() && !farewell.passed()) {
+      job_.loop.wait(earlier(farewell.poll_ms(), 20));
+      reap_orphans();
+    }
+  }
+  for (const auto& rank : ranks_) rank->output.read_what_is_there();
+}
+
+RankEnd RankGroup::rank_end(const Rank& rank) const {
+  std::error_code missing;
+  const bool wrote_error = std::filesystem::is_regular_file(rank.error_file, missing);
+  return {.rank = rank.rank,
+          .status = rank.process->status().value_or(ExitStatus{.code = 0, .signal = SIGKILL}),
+          .order = rank.order,
+          .told_to_stop = rank.told_to_stop,
+          .output = rank.told_to_stop ? rank.output_before_stop : rank.output.tail(),
+          .error_file = wrote_error ? read_file(rank.error_file) : "",
+          .seconds = rank.seconds,
+          .peak_memory = rank.process->peak_memory()};
+}
+
+GroupEnd RankGroup::result() {
+  job_.loop.forget(job_.signals.fd());
+  for (const Stream stream : {Stream::Out, Stream::Error}) job_.console.outlet(stream).drained = nullptr;
+  GroupEnd end{.ranks = {}, .signal = signal_, .stall = stall_, .seconds = watch_.seconds()};
+  for (const auto& rank : ranks_) {
+    if (!rank->output.trouble().empty()) job_.say(rank->output.trouble());
+    end.ranks.push_back(rank_end(*rank));
+  }
+  return end;
+}
+
+}  // namespace tandem

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/control_page.h"
+#include "launch/cause.h"
+#include "launch/console.h"
+#include "launch/event_loop.h"
+#include "launch/guard.h"
+#include "launch/job.h"
+#include "launch/options.h"
+#include "launch/output.h"
+#include "launch/plan.h"
+#include "launch/signals.h"
+#include "launch/spawn.h"
+#include "launch/stall.h"
+#include "launch/streams.h"
+
+namespace tandem {
+
+// What a job holds from its first attempt to its last.
+struct RunningJob {
+  const RunOptions& options;
+  const LaunchPlan& plan;
+  const StreamChoice& streams;
+  JobFolder& folder;
+  int port;
+  EventLoop& loop;
+  SignalQueue& signals;
+  Console& console;
+  ControlPage& control;
+  const Guard& guard;
+
+  // One line of ours, on standard error.
+  void say(const std::string& line);
+};
+
+// How the ranks of one attempt ended.
+struct GroupEnd {
+  std::vector<RankEnd> ranks;
+  std::optional<int> signal;         // somebody told us to stop by this one
+  std::optional<std::string> stall;  // they were stopped since they stood still
+  double seconds = 0;
+
+  bool ok() const;
+};
+
+// The ranks of one attempt, from the first start to the last end. The first failure stops the others: the abort word is
+// raised, then SIGTERM, then SIGKILL after the grace.
+class RankGroup {
+ public:
+  RankGroup(RunningJob& job, int attempt);
+  GroupEnd wait();
+
+ private:
+  struct Rank {
+    Rank(int number, const OutputPlan& plan, RunningJob& job, int local_rank)
+        : rank(number), output(plan, local_rank, job.loop, job.console) {}
+
+    int rank;
+    RankOutput output;
+    std::optional<Process> process;
+    std::filesystem::path error_file;
+    Stopwatch watch;
+    double seconds = 0;
+    int order = -1;  // of its end
+    bool told_to_stop = false;
+    std::string output_before_stop;
+
+    bool running() const { return process && process->running(); }
+  };
+
+  void start(int local_rank);
+  void on_exit(Rank& rank);
+  void on_failure(const Rank& rank);
+  void on_signal(int signal);
+  void on_time();
+  void suspend();
+  bool any_running() const;
+  int timeout_ms() const;
+
+  std::vector<Rank*> ranks_with_own_error();
+  void tell_to_stop(Rank& rank, int signal);
+  void tell_all_to_stop(int signal);
+  void kill_all();
+  void give_up_on_unkillable();
+  void look_for_stall();
+  void reap_orphans();
+  void stop_leftovers();
+  std::vector<int> leftovers() const;
+  GroupEnd result();
+  RankEnd rank_end(const Rank& rank) const;
+
+  RunningJob& job_;
+  int attempt_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  Stopwatch watch_;
+  int num_ended_ = 0;
+  bool stopping_ = false;
+  bool killed_ = false;
+  std::optional<int> signal_;
+  std::optional<std::string> stall_;
+  std::optional<Deadline> patience_;  // for ranks that failed by themselves and are not gone yet
+  std::optional<Deadline> grace_;     // then they are killed
+  std::optional<Deadline> hope_;      // then they are given up
+  std::optional<StallWatch> stall_watch_;
+  std::optional<Deadline> next_look_;
+};
+
+}  // namespace tandem
