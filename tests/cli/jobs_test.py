@@ -134,6 +134,7 @@ class Stop(JobsTest):
             thread = threading.Thread(target=process.wait)
             thread.start()
             self.addCleanup(thread.join)
+            self.addCleanup(process.kill)  # first: a test that fails must not wait for it
 
     def test_ends_the_launcher_and_waits_for_it(self):
         launcher = self.start("sleep", "1000")
@@ -160,9 +161,10 @@ class Stop(JobsTest):
             self.add_job(f"job{number}", launcher, started=f"2026-01-0{number + 1}T00:00:00.000Z")
         self.collect(*launchers)
         self.tandem("stop", "job1")
-        self.assertEqual([launcher.poll() for launcher in launchers], [None, -signal.SIGTERM, None])
+        self.assertEqual(launchers[1].wait(60), -signal.SIGTERM)
+        self.assertEqual([launchers[0].poll(), launchers[2].poll()], [None, None])
         self.assertEqual(self.tandem("stop", "--all").returncode, 0)
-        self.assertEqual([launcher.poll() for launcher in launchers], [-signal.SIGTERM] * 3)
+        self.assertEqual([launcher.wait(60) for launcher in launchers], [-signal.SIGTERM] * 3)
         self.assertEqual(self.tandem("stop", "--all").stderr, "tandem: no job is running\n")
 
     def test_of_a_finished_job_says_so(self):
