@@ -206,6 +206,10 @@ class Launch {
   LaunchResult finish(LaunchResult result, const std::string& words) {
     const double seconds = watch_.seconds();
     job_.console.finish();
+    const int lost = job_.console.outlet(Stream::Out).error();
+    if (lost != 0 && lost != EPIPE && lost != EBADF) {
+      job_.say(str("standard output took no more (", errno_text(lost), "): all of it is in ", job_.folder.log_dir()));
+    }
     Json::Object json = {{"name", job_.plan.name},
                          {"outcome", result.outcome},
                          {"exit_code", result.exit_code},
@@ -251,9 +255,14 @@ LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan
   Console console(streams.console(environment_variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("")), out,
                   error);
   RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control, guard};
-  LaunchResult result = Launch(options, job).run(on_start);
-  prune_jobs(kKeptJobs, kSpareJobs);
-  return result;
+  try {
+    LaunchResult result = Launch(options, job).run(on_start);
+    prune_jobs(kKeptJobs, kSpareJobs);
+    return result;
+  } catch (const Error& cause) {
+    folder.event({{"event", "end"}, {"outcome", "failed"}, {"exit_code", exit_code(cause.kind())}, {"seconds", 0.0}});
+    throw;
+  }
 }
 
 }  // namespace tandem

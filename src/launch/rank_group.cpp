@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 #include "base/text.h"
@@ -253,17 +254,10 @@ std::vector<int> RankGroup::leftovers() const {
 void RankGroup::stop_leftovers() {
   for (const auto& rank : ranks_) rank->output.read_what_is_there();
   reap_orphans();
-  for (const int signal : {0, SIGTERM, SIGKILL}) {
+  for (const int signal : {0, SIGTERM}) {
     const std::vector<int> left = leftovers();
     if (left.empty()) break;
-    if (signal == SIGTERM) {
-      std::vector<std::string> names;
-      for (const Straggler& process : find_processes(job_.plan.env.tandem_run_id, {})) {
-        names.push_back(str(process.command, " (process ", process.pid, ')'));
-      }
-      job_.say(str("the ranks left ", left.size(), left.size() == 1 ? " process" : " processes",
-                   " behind, which tandem stops: ", join(names, ", ")));
-    }
+    if (signal != 0) announce_leftovers(left);
     for (const int pid : left) ::kill(pid, signal);
     const Deadline farewell(kFarewell);
     while (!leftovers().empty() && !farewell.passed()) {
@@ -271,7 +265,31 @@ void RankGroup::stop_leftovers() {
       reap_orphans();
     }
   }
+  kill_leftovers();
   for (const auto& rank : ranks_) rank->output.read_what_is_there();
+}
+
+void RankGroup::announce_leftovers(const std::vector<int>& pids) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> names;
+  for (const int pid : pids) names.push_back(str(command_of(pid), " (process ", pid, ')'));
+  if (names.size() > kShown) {
+    names.resize(kShown);
+    names.emplace_back("...");
+  }
+  job_.say(str("the ranks left ", pids.size(), pids.size() == 1 ? " process" : " processes",
+               " behind, which tandem stops: ", join(names, ", ")));
+}
+
+// The children of what is killed become ours, so it is done again until none is left.
+void RankGroup::kill_leftovers() {
+  const std::array<int, 1> except = {job_.guard.pid()};
+  const Deadline limit(kHope);
+  while (!leftovers().empty() && !limit.passed()) {
+    kill_processes(job_.plan.env.tandem_run_id, except, Deadline(kFarewell));
+    for (const int pid : leftovers()) ::kill(pid, SIGKILL);
+    reap_orphans();
+  }
 }
 
 RankEnd RankGroup::rank_end(const Rank& rank) const {

@@ -92,6 +92,8 @@ class RankGroup {
   void look_for_stall();
   void reap_orphans();
   void stop_leftovers();
+  void announce_leftovers(const std::vector<int>& pids);
+  void kill_leftovers();
   std::vector<int> leftovers() const;
   GroupEnd result();
   RankEnd rank_end(const Rank& rank) const;
@@ -102,7 +104,6 @@ class RankGroup {
   Stopwatch watch_;
   int num_ended_ = 0;
   bool stopping_ = false;
-  bool killed_ = false;
   std::optional<int> signal_;
   std::optional<std::string> stall_;
   std::optional<Deadline> patience_;  // for ranks that failed by themselves and are not gone yet
