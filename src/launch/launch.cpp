@@ -172,7 +172,7 @@ class Launch {
   LaunchResult finish_failed(const GroupEnd& end, int attempt) {
     const Cause cause = find_cause(end.ranks);
     FailureReport report = report_failure(end.ranks, witness_.look(job_.plan, job_.control), job_.folder.log_dir());
-    if (!options_.streams.json) job_.console.outlet(Stream::Error).put_line(report.text);
+    if (!options_.streams.json) job_.console.say(report.text);
     if (restarts_.saw_repetition() && attempt < options_.life.max_restarts) {
       job_.say(str("not started again: it failed in the same way twice, within ",
                    duration_text(options_.life.min_uptime), " of its start (--min-uptime)"));
@@ -221,7 +221,7 @@ class Launch {
     job_.folder.event(
         {{"event", "end"}, {"outcome", result.outcome}, {"exit_code", result.exit_code}, {"seconds", seconds}});
     if (options_.streams.json) {
-      job_.console.outlet(Stream::Error).put_line(str(json_text(result.json), '\n'));
+      job_.console.say(str(json_text(result.json), '\n'));
     } else if (!options_.streams.quiet || result.exit_code != 0) {
       job_.say(str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", words));
     }

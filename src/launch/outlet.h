@@ -24,6 +24,7 @@ class Outlet {
   bool broken() const { return error_ != 0; }                  // what is put is dropped
   int error() const { return error_; }                         // the errno that broke it; EPIPE: its reader is gone
   bool is_terminal() const { return terminal_; }
+  bool at_line_start() const { return at_line_start_; }
   std::function<void()> drained;
 
   // Waits until everything is written.

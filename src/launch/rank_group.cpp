@@ -28,7 +28,7 @@ int earlier(int one, int other) {
 
 }  // namespace
 
-void RunningJob::say(const std::string& line) { console.outlet(Stream::Error).put_line(str("tandem: ", line, '\n')); }
+void RunningJob::say(const std::string& line) { console.say(str("tandem: ", line, '\n')); }
 
 bool GroupEnd::ok() const {
   return !signal && !stall && std::ranges::all_of(ranks, [](const RankEnd& end) { return end.status.ok(); });
