@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/error_file.h"
+#include "launch/guard.h"
 #include "launch/machine.h"
 #include "launch/port.h"
 #include "launch/python.h"
@@ -247,7 +248,7 @@ LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan
   const StreamChoice streams(options, dialect, plan, own_streams(environment_variable), folder.log_dir());
   Console console(streams.console(environment_variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("")), out,
                   error);
-  RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control, guard};
+  RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control};
   return Launch(options, job).run(on_start);
 }
 

@@ -25,6 +25,21 @@ int earlier(int one, int other) {
   return other < 0 ? one : std::min(one, other);
 }
 
+// A child that has ended and is not collected yet; 0: none has, -1: there is no child.
+pid_t ended_child() {
+  siginfo_t ended{};
+  return ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 ? ended.si_pid : -1;
+}
+
+bool has_children() { return ended_child() >= 0; }
+
+std::string leftovers_text(const std::vector<int>& pids) {
+  std::vector<std::string> names;
+  for (const int pid : pids) names.push_back(str(command_of(pid), " (process ", pid, ')'));
+  return str("the ranks left ", pids.size(), pids.size() == 1 ? " process" : " processes",
+             " behind, which tandem stops: ", join(names, ", "));
+}
+
 }  // namespace
 
 void RunningJob::say(const std::string& line) { console.outlet(Stream::Error).put_line(str("tandem: ", line, '\n')); }
@@ -166,7 +181,7 @@ void RankGroup::kill_all() {
 }
 
 void RankGroup::on_signal(int signal) {
-  if (signal == SIGCHLD) return reap_orphans();
+  if (signal == SIGCHLD) return reap();
   if (signal == SIGTSTP) return suspend();
   if (signal == SIGWINCH) {
     for (const auto& rank : ranks_) rank->output.match_window();
@@ -230,41 +245,32 @@ void RankGroup::look_for_stall() {
   grace_.emplace(job_.options.life.shutdown_timeout);
 }
 
-// Processes whose parents ended become our children, since we asked to be their reaper.
-void RankGroup::reap_orphans() {
-  for (const int pid : leftovers()) ::waitpid(pid, nullptr, WNOHANG);
-}
-
-std::vector<int> RankGroup::leftovers() const {
-  std::vector<int> pids = child_processes(::getpid());
-  std::erase_if(pids, [&](int pid) {
-    return pid == job_.guard.pid() || std::ranges::any_of(ranks_, [&](const auto& rank) {
-             return rank->running() && rank->process->pid() == pid;
-           });
-  });
-  return pids;
+// Collects whatever has ended. Processes whose parents ended are our children too, since we asked to be their reaper.
+void RankGroup::reap() {
+  for (pid_t pid = ended_child(); pid > 0; pid = ended_child()) {
+    const auto rank =
+        std::ranges::find_if(ranks_, [&](const auto& r) { return r->running() && r->process->pid() == pid; });
+    if (rank == ranks_.end()) {
+      ::waitpid(pid, nullptr, 0);
+    } else {
+      on_exit(**rank);
+    }
+  }
 }
 
 // What the ranks left behind may end by itself (a helper that cleans up), is asked to, and is killed.
 void RankGroup::stop_leftovers() {
   for (const auto& rank : ranks_) rank->output.read_what_is_there();
-  reap_orphans();
   for (const int signal : {0, SIGTERM, SIGKILL}) {
-    const std::vector<int> left = leftovers();
-    if (left.empty()) break;
-    if (signal == SIGTERM) {
-      std::vector<std::string> names;
-      for (const Straggler& process : find_processes(job_.plan.env.tandem_run_id, {})) {
-        names.push_back(str(process.command, " (process ", process.pid, ')'));
-      }
-      job_.say(str("the ranks left ", left.size(), left.size() == 1 ? " process" : " processes",
-                   " behind, which tandem stops: ", join(names, ", ")));
-    }
+    reap();
+    if (!has_children()) break;
+    const std::vector<int> left = child_processes(::getpid());
+    if (signal == SIGTERM) job_.say(leftovers_text(left));
     for (const int pid : left) ::kill(pid, signal);
     const Deadline farewell(kFarewell);
-    while (!leftovers().empty() && !farewell.passed()) {
+    while (has_children() && !farewell.passed()) {
       job_.loop.wait(earlier(farewell.poll_ms(), 20));
-      reap_orphans();
+      reap();
     }
   }
   for (const auto& rank : ranks_) rank->output.read_what_is_there();

@@ -11,7 +11,6 @@
 #include "launch/cause.h"
 #include "launch/console.h"
 #include "launch/event_loop.h"
-#include "launch/guard.h"
 #include "launch/job.h"
 #include "launch/options.h"
 #include "launch/output.h"
@@ -34,7 +33,6 @@ struct RunningJob {
   SignalQueue& signals;
   Console& console;
   ControlPage& control;
-  const Guard& guard;
 
   // One line of ours, on standard error.
   void say(const std::string& line);
@@ -90,9 +88,8 @@ class RankGroup {
   void kill_all();
   void give_up_on_unkillable();
   void look_for_stall();
-  void reap_orphans();
+  void reap();
   void stop_leftovers();
-  std::vector<int> leftovers() const;
   GroupEnd result();
   RankEnd rank_end(const Rank& rank) const;
 
