@@ -64,7 +64,7 @@ Guard::Guard(const std::string& run_id) {
   if (pid_ == 0) keep_watch(run_id, std::move(launcher));
 }
 
-Guard::~Guard() {
+void Guard::dismiss() {
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) continue;
 }

@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/error_file.h"
-#include "launch/guard.h"
 #include "launch/machine.h"
 #include "launch/port.h"
 #include "launch/python.h"
@@ -140,9 +139,7 @@ class Launch {
 
   LaunchResult run(const OnStart& on_start) {
     for (int attempt = 0;; ++attempt) {
-      RankGroup group(job_, attempt);
-      if (attempt == 0) announce_start(on_start);
-      const GroupEnd end = group.wait();
+      const GroupEnd end = run_attempt(attempt, on_start);
       if (end.ok()) return finish({.exit_code = 0, .outcome = "succeeded", .json = {}}, "all succeeded");
       if (end.signal) return finish_stopped(*end.signal);
       if (end.stall)
@@ -154,6 +151,17 @@ class Launch {
   }
 
  private:
+  GroupEnd run_attempt(int attempt, const OnStart& on_start) {
+    try {
+      RankGroup group(job_, attempt);
+      if (attempt == 0) announce_start(on_start);
+      return group.wait();
+    } catch (const Error& error) {
+      record_end("failed", exit_code(error));
+      throw;
+    }
+  }
+
   void announce_start(const OnStart& on_start) {
     if (!options_.streams.quiet && !options_.streams.json) {
       for (const std::string& note : job_.plan.notes) job_.say(note);
@@ -201,6 +209,10 @@ class Launch {
     }
   }
 
+  void record_end(const std::string& outcome, int code) {
+    job_.folder.event({{"event", "end"}, {"outcome", outcome}, {"exit_code", code}, {"seconds", watch_.seconds()}});
+  }
+
   LaunchResult finish(LaunchResult result, const std::string& words) {
     const double seconds = watch_.seconds();
     job_.console.finish();
@@ -212,8 +224,7 @@ class Launch {
                          {"log_dir", job_.folder.log_dir().string()}};
     if (!result.json.is_null()) json.emplace_back("failure", result.json);
     result.json = json;
-    job_.folder.event(
-        {{"event", "end"}, {"outcome", result.outcome}, {"exit_code", result.exit_code}, {"seconds", seconds}});
+    record_end(result.outcome, result.exit_code);
     if (options_.streams.json) {
       job_.console.outlet(Stream::Error).put_line(str(json_text(result.json), '\n'));
     } else if (!options_.streams.quiet || result.exit_code != 0) {
@@ -240,7 +251,7 @@ LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan
   ControlPage control = ControlPage::create(asked.env.world.local_size);
   JobFolder folder = make_folder(asked, options.streams, port_number);
   const LaunchPlan plan = complete_plan(asked, options.environment, folder, control.fd());
-  const Guard guard(plan.env.tandem_run_id);
+  Guard guard(plan.env.tandem_run_id);
   SignalQueue signals(watched_signals(options.life));
   EventLoop loop;
   Outlet out(STDOUT_FILENO, loop);
@@ -248,8 +259,10 @@ LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan
   const StreamChoice streams(options, dialect, plan, own_streams(environment_variable), folder.log_dir());
   Console console(streams.console(environment_variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("")), out,
                   error);
-  RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control};
-  return Launch(options, job).run(on_start);
+  RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control, guard};
+  LaunchResult result = Launch(options, job).run(on_start);
+  guard.dismiss();
+  return result;
 }
 
 }  // namespace tandem

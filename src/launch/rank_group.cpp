@@ -68,7 +68,7 @@ void RankGroup::start(int local_rank) {
   auto rank = std::make_unique<Rank>(number, files.output, job_, local_rank);
   rank->error_file = files.error_file;
   RankStart begin = rank_start(job_.plan, local_rank, job_.port, attempt_);
-  if (!files.error_file.empty()) begin.variables.emplace_back("TORCHELASTIC_ERROR_FILE", files.error_file.string());
+  begin.variables.emplace_back("TORCHELASTIC_ERROR_FILE", files.error_file.string());
   rank->process.emplace(spawn({.command = std::move(begin.command),
                                .environment = environment_with(begin.variables),
                                .reads_input = local_rank == 0 && job_.streams.gives_input(),
@@ -195,7 +195,7 @@ void RankGroup::on_signal(int signal) {
     }
     return;
   }
-  if (signal_) return kill_all();
+  if (stopping_) return kill_all();
   signal_ = signal;
   tell_all_to_stop(signal);
   if (!grace_) grace_.emplace(job_.options.life.shutdown_timeout);
@@ -264,7 +264,8 @@ void RankGroup::stop_leftovers() {
   for (const int signal : {0, SIGTERM, SIGKILL}) {
     reap();
     if (!has_children()) break;
-    const std::vector<int> left = child_processes(::getpid());
+    std::vector<int> left = child_processes(::getpid());
+    std::erase(left, job_.guard.pid());
     if (signal == SIGTERM) job_.say(leftovers_text(left));
     for (const int pid : left) ::kill(pid, signal);
     const Deadline farewell(kFarewell);
@@ -277,14 +278,12 @@ void RankGroup::stop_leftovers() {
 }
 
 RankEnd RankGroup::rank_end(const Rank& rank) const {
-  std::error_code missing;
-  const bool wrote_error = std::filesystem::is_regular_file(rank.error_file, missing);
   return {.rank = rank.rank,
           .status = rank.process->status().value_or(ExitStatus{.code = 0, .signal = SIGKILL}),
           .order = rank.order,
           .told_to_stop = rank.told_to_stop,
           .output = rank.told_to_stop ? rank.output_before_stop : rank.output.tail(),
-          .error_file = wrote_error ? read_file(rank.error_file) : "",
+          .error_file = read_if_there(rank.error_file).value_or(""),
           .seconds = rank.seconds,
           .peak_memory = rank.process->peak_memory()};
 }

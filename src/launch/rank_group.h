@@ -11,6 +11,7 @@
 #include "launch/cause.h"
 #include "launch/console.h"
 #include "launch/event_loop.h"
+#include "launch/guard.h"
 #include "launch/job.h"
 #include "launch/options.h"
 #include "launch/output.h"
@@ -33,6 +34,7 @@ struct RunningJob {
   SignalQueue& signals;
   Console& console;
   ControlPage& control;
+  const Guard& guard;
 
   // One line of ours, on standard error.
   void say(const std::string& line);
