@@ -160,6 +160,7 @@ LaunchPlan make_plan(const RunOptions& given, Dialect dialect, const std::vector
   plan.cuda_visible_devices = visible_devices(devices, plan.virtual_local_rank, here.gpus);
   plan.devices = std::move(devices.devices);
   plan.joins = hosts.joins;
+  plan.alone = dialect == Dialect::Accelerate && plan.env.world.size == 1 && !hosts.joins;
   plan.local_rank_argument = options.program.use_env ? LocalRankArgument::None : options.program.pass_local_rank;
 
   RankVariables ranks = rank_variables(options, dialect, program, plan.env.world, here);
@@ -176,6 +177,7 @@ RankStart rank_start(const LaunchPlan& plan, int local_rank, int port, int resta
   env.master_port = port;
   env.restart_count += restart_count;
   RankStart start{.command = plan.command, .variables = worker_variables(env)};
+  if (plan.alone) std::erase_if(start.variables, [](const auto& one) { return !one.first.starts_with("TANDEM_"); });
   set_devices(start.variables, plan, env.world.local_rank);
   set_variables(start.variables, plan.variables);
 

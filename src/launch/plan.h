@@ -27,6 +27,7 @@ struct LaunchPlan {
   bool joins = false;                               // become this one rank by exec, and start nothing
   LocalRankArgument local_rank_argument = LocalRankArgument::None;
   bool virtual_local_rank = false;
+  bool alone = false;  // it is one process that knows of no ranks, as accelerate starts it
 };
 
 // `program_and_arguments` is what follows the flags.

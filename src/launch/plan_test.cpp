@@ -42,6 +42,16 @@ TEST(Plan, GivesEachRankItsPlace) {
             again.end());
 }
 
+// A script that is given ranks would make a group of one, and wrap its model.
+TEST(Plan, GivesTheOnlyProcessOfAccelerateNoPlace) {
+  SampleMachine machine;
+  const LaunchPlan one = machine.plan({"--num_processes", "1", "train.py"}, Dialect::Accelerate);
+  EXPECT_EQ(place(one, 0), "not set not set not set not set not set not set");
+  EXPECT_EQ(variable_of(one, 0, "TANDEM_DEVICES"), "cpu");
+  EXPECT_EQ(place(machine.plan({"--num_processes", "1", "train.py"}), 0), "0 1 0 1 0 1");
+  EXPECT_EQ(place(machine.plan({"--cpu", "--num_processes", "2", "train.py"}, Dialect::Accelerate), 1), "1 2 1 2 0 1");
+}
+
 TEST(Plan, CountsTheRanksOfEarlierHosts) {
   SampleMachine machine;
   const LaunchPlan plan =
