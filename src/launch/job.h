@@ -93,7 +93,8 @@ std::optional<Job> read_job(const std::filesystem::path& path);
 // name: the newest one that runs, else the newest. An Error when there is none.
 Job find_job(const std::optional<std::string>& name);
 
-// Removes the folders of the oldest finished jobs. Any number of processes may do so, and start jobs, at a time.
+// Removes the folders of the oldest finished jobs, once there are a fifth more than `kept`. Any number of processes may
+// do so, and start jobs, at a time.
 void prune_jobs(std::size_t kept = 50);
 
 }  // namespace tandem

@@ -176,6 +176,7 @@ class Launch {
   }
 
   LaunchResult finish_failed(const GroupEnd& end, int attempt) {
+    job_.console.finish();  // what the ranks said comes before what we say of it
     const Cause cause = find_cause(end.ranks);
     FailureReport report = report_failure(end.ranks, witness_.look(job_.plan, job_.control), job_.folder.log_dir());
     if (!options_.streams.json) job_.console.outlet(Stream::Error).put_line(report.text);
@@ -185,7 +186,7 @@ class Launch {
     }
     pass_on(end.ranks[cause.index], cause);
     return finish({.exit_code = report.exit_code, .outcome = "failed", .json = std::move(report.json)},
-                  str("rank ", report.rank, " failed first: ", end.ranks[cause.index].status.text()));
+                  str("rank ", report.rank, " failed: ", end.ranks[cause.index].status.text()));
   }
 
   void announce_restart(const GroupEnd& end, int attempt) {
@@ -262,6 +263,7 @@ LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan
   RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control, guard};
   LaunchResult result = Launch(options, job).run(on_start);
   guard.dismiss();
+  prune_jobs();
   return result;
 }
 

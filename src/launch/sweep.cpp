@@ -46,7 +46,8 @@ class ProcReader {
     constexpr std::size_t kLongest = 200;
     std::string text(read(pid, "cmdline").substr(0, kLongest));
     if (text.empty()) text = read(pid, "comm");
-    std::ranges::replace(text, '\0', ' ');
+    std::ranges::replace_if(
+        text, [](unsigned char c) { return c < ' '; }, ' ');
     return std::string(trim(text));
   }
 

@@ -50,7 +50,7 @@ class Ends(LaunchTest):
     def test_stops_the_others_when_one_fails_and_ends_with_its_code(self):
         result = self.run_ranks("-n", "3", "sh", "-c", '[ "$RANK" = 1 ] && exit 42; exec sleep 1000')
         self.assertEqual(result.returncode, 42)
-        self.assertRegex(result.stderr, r"tandem: 3 ranks, \d+\.\d s, rank 1 failed first: exit code 42\n$")
+        self.assertRegex(result.stderr, r"tandem: 3 ranks, \d+\.\d s, rank 1 failed: exit code 42\n$")
 
     def test_kills_ranks_that_do_not_stop_in_time_after_a_failure(self):
         script = "trap '' TERM; [ $RANK = 1 ] && exit 3; exec sleep 1000"
