@@ -86,7 +86,7 @@ class Readme(unittest.TestCase):
                 built[side] = build_program(pathlib.Path(temporary) / side, program)
             alone = run([built["before"]])
             world_of_one = run([built["after"]])
-            together = tandem("run", "-n", "2", str(built["after"]))
+            together = tandem("run", "--device", "cpu", "-n", "2", str(built["after"]))
         self.assertRegex(alone.stdout, r"^\d+ of 1000$")
         self.assertEqual(alone.stdout, together.stdout, together.stderr)
         self.assertEqual(alone.stdout, world_of_one.stdout, world_of_one.stderr)
