@@ -93,8 +93,8 @@ std::optional<Job> read_job(const std::filesystem::path& path);
 // name: the newest one that runs, else the newest. An Error when there is none.
 Job find_job(const std::optional<std::string>& name);
 
-// Removes the folders of the oldest finished jobs, once there are a fifth more than `kept`. Any number of processes may
-// do so, and start jobs, at a time.
-void prune_jobs(std::size_t kept = 50);
+// Removes the folders of the oldest finished jobs, all but `kept`, once there are `spare` more than that (until then it
+// is cheap). Any number of processes may do so, and start jobs, at a time; what cannot be removed stays.
+void prune_jobs(std::size_t kept, std::size_t spare = 0);
 
 }  // namespace tandem

@@ -84,6 +84,15 @@ std::vector<std::string> names_of(const std::vector<Job>& jobs) {
   return names;
 }
 
+// One that ran for days is no old one when it ends.
+struct Finished {
+  fs::file_time_type ended;
+  std::string started;
+  fs::path path;
+
+  friend auto operator<=>(const Finished&, const Finished&) = default;
+};
+
 Job pick_by_prefix(std::vector<Job> jobs, const std::string& prefix) {
   std::erase_if(jobs, [&](const Job& job) { return !job.record.name.starts_with(prefix); });
   if (jobs.size() == 1) return jobs.front();
@@ -157,26 +166,29 @@ Job find_job(const std::optional<std::string>& name) {
        meant ? str("did you mean ", *meant, '?') : "`tandem ps --all` lists the jobs");
 }
 
-void prune_jobs(std::size_t kept) {
+void prune_jobs(std::size_t kept, std::size_t spare) try {
   const fs::path jobs = jobs_folder();
-  const auto num_folders = std::distance(fs::directory_iterator(jobs), fs::directory_iterator());
-  if (static_cast<std::size_t>(num_folders) <= kept + kept / 5)
-    return;  // reading them all takes longer than a short run
+  const auto count = std::distance(fs::directory_iterator(jobs), fs::directory_iterator());
+  if (static_cast<std::size_t>(count) <= kept + spare) return;
   Fd lock = lock_jobs(jobs, LOCK_EX | LOCK_NB);
   if (!lock) return;  // another process is at it
   std::vector<fs::path> gone;
-  std::vector<Job> finished;
+  std::vector<Finished> finished;
   for (const fs::directory_entry& entry : fs::directory_iterator(jobs)) {
     if (entry.path().filename().native().starts_with(kAside)) {
       gone.push_back(entry.path());
-    } else if (auto job = read_job(entry.path()); job && !job->running) {
-      finished.push_back(*std::move(job));
+    } else if (const auto job = read_job(entry.path()); job && !job->running) {
+      finished.push_back({fs::last_write_time(job->path / "launch.jsonl"), job->record.started, job->path});
     }
   }
-  std::ranges::sort(finished, std::ranges::greater(), [](const Job& job) { return job.record.started; });
+  std::ranges::sort(finished, std::ranges::greater());
   for (std::size_t i = kept; i < finished.size(); ++i) gone.push_back(set_aside(finished[i].path));
   lock = Fd();
   for (const fs::path& path : gone) remove_folder(path);
+} catch (const Error&) {
+  return;
+} catch (const fs::filesystem_error&) {
+  return;
 }
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include <tandem/error.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -227,9 +228,19 @@ TEST_F(JobTest, IsPrunedWhenOldAndFinishedOnly) {
   make("old", "2026-01-03T00:00:00.000Z", false);
   make("new", "2026-01-04T00:00:00.000Z", false);
   fs::create_directory(jobs_ / ".gone-1-x");  // of one that was killed at it
+  prune_jobs(1, 4);
+  EXPECT_EQ(names(), "new old oldest running");
   prune_jobs(1);
   EXPECT_EQ(names(), "new running");
   EXPECT_EQ(std::distance(fs::directory_iterator(jobs_), {}), 2);
+}
+
+TEST_F(JobTest, IsNotOldWhenItRanForLong) {
+  make("long", "2026-01-01T00:00:00.000Z", false);
+  make("short", "2026-01-02T00:00:00.000Z", false);
+  fs::last_write_time(jobs_ / "long" / "launch.jsonl", fs::file_time_type::clock::now() + std::chrono::hours(1));
+  prune_jobs(1);
+  EXPECT_EQ(names(), "long");
 }
 
 TEST_F(JobTest, MayBeMadeAndPrunedByManyAtOnce) {

@@ -25,6 +25,9 @@
 namespace tandem {
 namespace {
 
+constexpr std::size_t kKeptJobs = 50;
+constexpr std::size_t kSpareJobs = 10;
+
 std::vector<int> watched_signals(const LifeOptions& options) {
   std::vector<int> signals = {SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP};
   for (const std::string& name : options.signals_to_handle) signals.push_back(signal_number(name).value());
@@ -263,7 +266,7 @@ LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan
   RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control, guard};
   LaunchResult result = Launch(options, job).run(on_start);
   guard.dismiss();
-  prune_jobs();
+  prune_jobs(kKeptJobs, kSpareJobs);
   return result;
 }
 

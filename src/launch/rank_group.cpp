@@ -50,7 +50,10 @@ bool GroupEnd::ok() const {
 
 RankGroup::RankGroup(RunningJob& job, int attempt) : job_(job), attempt_(attempt) {
   job_.control.reset(attempt);
-  if (job_.options.life.stall_timeout) stall_watch_.emplace(*job_.options.life.stall_timeout);
+  if (job_.options.life.stall_timeout) {
+    stall_watch_.emplace(*job_.options.life.stall_timeout);
+    next_look_.emplace(Stopwatch::Clock::duration::zero());
+  }
   for (int local_rank = 0; local_rank < job_.plan.env.world.local_size; ++local_rank) start(local_rank);
   job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] {
     while (const auto signal = job_.signals.take()) on_signal(*signal);
@@ -112,7 +115,8 @@ void RankGroup::on_time() {
   }
   if (grace_ && grace_->passed()) kill_all();
   if (hope_ && hope_->passed()) give_up_on_unkillable();
-  if (stall_watch_ && !stopping_ && (!next_look_ || next_look_->passed())) look_for_stall();
+  if (stopping_) next_look_.reset();
+  if (next_look_ && next_look_->passed()) look_for_stall();
 }
 
 void RankGroup::on_exit(Rank& rank) {

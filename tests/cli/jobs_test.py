@@ -28,7 +28,6 @@ class JobsTest(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
         self.env = {**os.environ, "TANDEM_STATE_DIR": str(self.folder)}
-        self.collectors = {}
 
     def tandem(self, *arguments: str, **options) -> subprocess.CompletedProcess:
         options = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": self.env, **options}
@@ -132,18 +131,10 @@ class Stop(JobsTest):
     def collect(self, *processes: subprocess.Popen) -> None:
         """Takes the end of processes, as the shell that started a launcher does."""
         for process in processes:
-            self.collectors[process.pid] = threading.Thread(target=process.wait)
-            self.collectors[process.pid].start()
-
-    def has_ended(self, process: subprocess.Popen) -> bool:
-        """Of a process that is gone: its end has been taken, or is about to be."""
-        try:
-            gone = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-        except FileNotFoundError:
-            gone = True
-        if gone:
-            self.collectors[process.pid].join()
-        return gone
+            thread = threading.Thread(target=process.wait)
+            thread.start()
+            self.addCleanup(thread.join)
+            self.addCleanup(process.kill)  # first: a test that fails must not wait for it
 
     def test_ends_the_launcher_and_waits_for_it(self):
         launcher = self.start("sleep", "1000")
@@ -170,10 +161,10 @@ class Stop(JobsTest):
             self.add_job(f"job{number}", launcher, started=f"2026-01-0{number + 1}T00:00:00.000Z")
         self.collect(*launchers)
         self.tandem("stop", "job1")
-        self.assertEqual([self.has_ended(launcher) for launcher in launchers], [False, True, False])
+        self.assertEqual(launchers[1].wait(60), -signal.SIGTERM)
+        self.assertEqual([launchers[0].poll(), launchers[2].poll()], [None, None])
         self.assertEqual(self.tandem("stop", "--all").returncode, 0)
-        self.assertEqual([self.has_ended(launcher) for launcher in launchers], [True] * 3)
-        self.assertEqual([launcher.returncode for launcher in launchers], [-signal.SIGTERM] * 3)
+        self.assertEqual([launcher.wait(60) for launcher in launchers], [-signal.SIGTERM] * 3)
         self.assertEqual(self.tandem("stop", "--all").stderr, "tandem: no job is running\n")
 
     def test_of_a_finished_job_says_so(self):
