@@ -185,7 +185,7 @@ void RankGroup::kill_all() {
 }
 
 void RankGroup::on_signal(int signal) {
-  if (signal == SIGCHLD) return reap();
+  if (signal == SIGCHLD) return reap_orphans();
   if (signal == SIGTSTP) return suspend();
   if (signal == SIGWINCH) {
     for (const auto& rank : ranks_) rank->output.match_window();
@@ -249,24 +249,21 @@ void RankGroup::look_for_stall() {
   grace_.emplace(job_.options.life.shutdown_timeout);
 }
 
-// Collects whatever has ended. Processes whose parents ended are our children too, since we asked to be their reaper.
-void RankGroup::reap() {
-  for (pid_t pid = ended_child(); pid > 0; pid = ended_child()) {
-    const auto rank =
-        std::ranges::find_if(ranks_, [&](const auto& r) { return r->running() && r->process->pid() == pid; });
-    if (rank == ranks_.end()) {
-      ::waitpid(pid, nullptr, 0);
-    } else {
-      on_exit(**rank);
-    }
-  }
+// Processes whose parents ended are our children, since we asked to be their reaper. Ranks are left to their pidfds,
+// which keep the order of death.
+void RankGroup::reap_orphans() {
+  const auto is_rank = [&](pid_t pid) {
+    return std::ranges::any_of(ranks_,
+                               [&](const auto& rank) { return rank->running() && rank->process->pid() == pid; });
+  };
+  for (pid_t pid = ended_child(); pid > 0 && !is_rank(pid); pid = ended_child()) ::waitpid(pid, nullptr, 0);
 }
 
 // What the ranks left behind may end by itself (a helper that cleans up), is asked to, and is killed.
 void RankGroup::stop_leftovers() {
   for (const auto& rank : ranks_) rank->output.read_what_is_there();
   for (const int signal : {0, SIGTERM, SIGKILL}) {
-    reap();
+    reap_orphans();
     if (!has_children()) break;
     std::vector<int> left = child_processes(::getpid());
     std::erase(left, job_.guard.pid());
@@ -275,7 +272,7 @@ void RankGroup::stop_leftovers() {
     const Deadline farewell(kFarewell);
     while (has_children() && !farewell.passed()) {
       job_.loop.wait(earlier(farewell.poll_ms(), 20));
-      reap();
+      reap_orphans();
     }
   }
   for (const auto& rank : ranks_) rank->output.read_what_is_there();

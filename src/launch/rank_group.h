@@ -90,7 +90,7 @@ class RankGroup {
   void kill_all();
   void give_up_on_unkillable();
   void look_for_stall();
-  void reap();
+  void reap_orphans();
   void stop_leftovers();
   GroupEnd result();
   RankEnd rank_end(const Rank& rank) const;
