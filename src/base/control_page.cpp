@@ -83,6 +83,7 @@ ControlPage ControlPage::create(int num_ranks) {
   const std::size_t size = size_for(num_ranks);
   const Fd low(::memfd_create("tandem-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   Fd fd(::fcntl(low.get(), F_DUPFD_CLOEXEC, kLowestFd));
+  if (!fd) fd = Fd(::fcntl(low.get(), F_DUPFD_CLOEXEC, 0));  // where so few files may be open, a small number will do
   const bool is_sized = fd && ::ftruncate(fd.get(), static_cast<off_t>(size)) == 0;
   const bool is_sealed = is_sized && ::fcntl(fd.get(), F_ADD_SEALS, kSeals) == 0;
   Layout* layout = is_sealed ? map(fd.get(), size) : nullptr;

@@ -15,6 +15,14 @@ Fd::~Fd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+void fill_closed_streams() {
+  int fd = -1;
+  do {
+    fd = ::open("/dev/null", O_RDONLY);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  const Fd one_too_many(fd);
+}
+
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {

@@ -30,6 +30,10 @@ class Fd {
   int fd_ = -1;
 };
 
+// Opens those of the three standard streams that are closed, so that no file of ours gets their numbers: nothing comes
+// out of them, and writing to them fails as it did before.
+void fill_closed_streams();
+
 // The two ends of a pipe; a program that we become does not inherit them.
 struct Pipe {
   Fd read;

@@ -11,6 +11,7 @@
 #include "cli/shims.h"
 
 int main(int argc, char** argv) {
+  tandem::fill_closed_streams();
   try {
     const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
     const std::string name = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "tandem";

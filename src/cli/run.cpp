@@ -19,9 +19,19 @@
 namespace tandem {
 namespace {
 
+std::filesystem::path current_folder() {
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::current_path(error);
+  if (error) {
+    fail(ErrorKind::Launch, str("tandem run: this folder is not there any more (", error.message(), ')'),
+         "`cd` to one that is");
+  }
+  return folder;
+}
+
 Surroundings look_around() {
   return {.variable = environment_variable,
-          .folder = std::filesystem::current_path(),
+          .folder = current_folder(),
           .gpus = visible_gpus(list_gpus(), environment_variable_or_empty("CUDA_VISIBLE_DEVICES")),
           .cores = usable_cores(),
           .kaggle = is_kaggle(environment_variable),

@@ -121,6 +121,12 @@ void Console::end(int local_rank, Stream stream) {
       [&](const LineCutter::Line& line) { take_line(local_rank, stream, line); });
 }
 
+void Console::say(std::string_view line) {
+  const bool one_screen = out_.is_terminal() && error_.is_terminal();
+  if (one_screen && !out_.at_line_start()) out_.put("\n");
+  error_.put_line(line);
+}
+
 void Console::flush() {
   for (const Stream stream : {Stream::Out, Stream::Error}) lines(stream).fold.release(Clock::now(), emit_to(stream));
 }

@@ -81,6 +81,9 @@ class Console {
   void show(int local_rank, Stream stream, std::string_view bytes);
   void end(int local_rank, Stream stream);
 
+  // A line of our own on standard error, never behind half a line of a rank.
+  void say(std::string_view line);
+
   void flush();         // lines that were held back long enough
   void finish();        // all of them
   int poll_ms() const;  // until `flush` has something to do; -1: nothing is held back

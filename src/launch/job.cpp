@@ -186,11 +186,9 @@ fs::path jobs_folder() {
   fs::path path = environment_variable("TANDEM_STATE_DIR").value_or("");
   if (path.empty()) path = str(environment_variable("TMPDIR").value_or("/tmp"), "/tandem-", ::getuid());
   path = fs::absolute(path);
-  if (::mkdir(path.c_str(), 0700) != 0 && errno == ENOENT) {
-    std::error_code reported_below;
-    fs::create_directories(path.parent_path(), reported_below);
-    ::mkdir(path.c_str(), 0700);
-  }
+  std::error_code reported_below;
+  fs::create_directories(path.parent_path(), reported_below);
+  make_folder(path);
   check_owner(path, AT_SYMLINK_NOFOLLOW);  // a link that another user left in /tmp may lead into a folder of ours
   check_owner(path, 0);
   return path;

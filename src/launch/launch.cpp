@@ -182,7 +182,7 @@ class Launch {
     job_.console.finish();  // what the ranks said comes before what we say of it
     const Cause cause = find_cause(end.ranks);
     FailureReport report = report_failure(end.ranks, witness_.look(job_.plan, job_.control), job_.folder.log_dir());
-    if (!options_.streams.json) job_.console.outlet(Stream::Error).put_line(report.text);
+    if (!options_.streams.json) job_.console.say(report.text);
     if (restarts_.saw_repetition() && attempt < options_.life.max_restarts) {
       job_.say(str("not started again: it failed in the same way twice, within ",
                    duration_text(options_.life.min_uptime), " of its start (--min-uptime)"));
@@ -220,6 +220,10 @@ class Launch {
   LaunchResult finish(LaunchResult result, const std::string& words) {
     const double seconds = watch_.seconds();
     job_.console.finish();
+    const int lost = job_.console.outlet(Stream::Out).error();
+    if (lost != 0 && lost != EPIPE && lost != EBADF) {
+      job_.say(str("standard output took no more (", errno_text(lost), "): all of it is in ", job_.folder.log_dir()));
+    }
     Json::Object json = {{"name", job_.plan.name},
                          {"outcome", result.outcome},
                          {"exit_code", result.exit_code},
@@ -230,7 +234,7 @@ class Launch {
     result.json = json;
     record_end(result.outcome, result.exit_code);
     if (options_.streams.json) {
-      job_.console.outlet(Stream::Error).put_line(str(json_text(result.json), '\n'));
+      job_.console.say(str(json_text(result.json), '\n'));
     } else if (!options_.streams.quiet || result.exit_code != 0) {
       job_.say(str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", words));
     }
@@ -247,14 +251,14 @@ class Launch {
 
 }  // namespace
 
-LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan& asked, const OnStart& on_start) {
+LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan& wanted, const OnStart& on_start) {
   ReservedPort port;
-  if (asked.hosts_master) port = reserve_port(asked.master_port);
-  const int port_number = asked.hosts_master ? port.number : asked.master_port;
+  if (wanted.hosts_master) port = reserve_port(wanted.master_port);
+  const int port_number = wanted.hosts_master ? port.number : wanted.master_port;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  ControlPage control = ControlPage::create(asked.env.world.local_size);
-  JobFolder folder = make_folder(asked, options.streams, port_number);
-  const LaunchPlan plan = complete_plan(asked, options.environment, folder, control.fd());
+  ControlPage control = ControlPage::create(wanted.env.world.local_size);
+  JobFolder folder = make_folder(wanted, options.streams, port_number);
+  const LaunchPlan plan = complete_plan(wanted, options.environment, folder, control.fd());
   Guard guard(plan.env.tandem_run_id);
   SignalQueue signals(watched_signals(options.life));
   EventLoop loop;

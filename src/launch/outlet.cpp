@@ -31,10 +31,10 @@ Outlet::Outlet(int fd, EventLoop& loop)
 Outlet::~Outlet() { loop_.forget(fd_); }
 
 void Outlet::put(std::string_view text) {
-  if (text.empty() || broken_) return;
+  if (text.empty() || broken()) return;
   at_line_start_ = text.back() == '\n';
   if (waiting_.empty() && !may_block_) {
-    broken_ = !write_all(fd_, text);
+    if (!write_all(fd_, text)) error_ = errno;
     return;
   }
   waiting_ += text;
@@ -55,7 +55,7 @@ void Outlet::write_some() {
     const ssize_t count = ::write(fd_, waiting_.data() + done, std::min<std::size_t>(PIPE_BUF, waiting_.size() - done));
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count < 0) {
-      broken_ = true;
+      error_ = errno;
       done = waiting_.size();
       break;
     }
@@ -64,11 +64,11 @@ void Outlet::write_some() {
   const bool was_crowded = crowded();
   waiting_.erase(0, done);
   if (waiting_.empty()) loop_.forget(fd_);
-  if ((broken_ || (was_crowded && !crowded())) && drained) drained();
+  if ((broken() || (was_crowded && !crowded())) && drained) drained();
 }
 
 void Outlet::finish() {
-  while (!waiting_.empty() && !broken_) {
+  while (!waiting_.empty() && !broken()) {
     is_ready(fd_, -1);
     write_some();
   }

@@ -21,8 +21,10 @@ class Outlet {
   void put_line(std::string_view line);  // begins on a line of its own
 
   bool crowded() const { return waiting_.size() > kCrowded; }  // whoever can should write no more until `drained`
-  bool broken() const { return broken_; }                      // the reader is gone; what is put is dropped
+  bool broken() const { return error_ != 0; }                  // what is put is dropped
+  int error() const { return error_; }                         // the errno that broke it; EPIPE: its reader is gone
   bool is_terminal() const { return terminal_; }
+  bool at_line_start() const { return at_line_start_; }
   std::function<void()> drained;
 
   // Waits until everything is written.
@@ -37,7 +39,7 @@ class Outlet {
   EventLoop& loop_;
   bool terminal_;
   bool may_block_;  // a pipe, a terminal, a socket: not a file
-  bool broken_ = false;
+  int error_ = 0;
   bool at_line_start_ = true;
   std::string waiting_;
 };

@@ -134,8 +134,9 @@ void RankOutput::take(Stream stream, std::string_view bytes) {
   tail_ += bytes.substr(bytes.size() - std::min(bytes.size(), kTail));
   if (!source(stream).shown) return;
   console_.show(local_rank_, stream, bytes);
-  // Without us the rank would notice that nobody reads any more; so it shall with us.
-  if (console_.outlet(stream).broken()) close(stream);
+  // Without us the rank would notice that nobody reads any more; so it shall with us. A full disk under what is shown
+  // does not matter to it: its log is elsewhere.
+  if (console_.outlet(stream).error() == EPIPE) close(stream);
 }
 
 void RankOutput::write_file(Fd& file, std::string_view bytes) {

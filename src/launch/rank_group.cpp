@@ -1,23 +1,22 @@
 #include "launch/rank_group.h"
 
 #include <sys/epoll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/inspect.h"
-#include "launch/sweep.h"
+#include "launch/leftovers.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::seconds kHope{10};
-constexpr std::chrono::milliseconds kFarewell{500};
 constexpr std::chrono::seconds kStackLimit{3};
 
 int earlier(int one, int other) {
@@ -25,24 +24,9 @@ int earlier(int one, int other) {
   return other < 0 ? one : std::min(one, other);
 }
 
-// A child that has ended and is not collected yet; 0: none has, -1: there is no child.
-pid_t ended_child() {
-  siginfo_t ended{};
-  return ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 ? ended.si_pid : -1;
-}
-
-bool has_children() { return ended_child() >= 0; }
-
-std::string leftovers_text(const std::vector<int>& pids) {
-  std::vector<std::string> names;
-  for (const int pid : pids) names.push_back(str(command_of(pid), " (process ", pid, ')'));
-  return str("the ranks left ", pids.size(), pids.size() == 1 ? " process" : " processes",
-             " behind, which tandem stops: ", join(names, ", "));
-}
-
 }  // namespace
 
-void RunningJob::say(const std::string& line) { console.outlet(Stream::Error).put_line(str("tandem: ", line, '\n')); }
+void RunningJob::say(const std::string& line) { console.say(str("tandem: ", line, '\n')); }
 
 bool GroupEnd::ok() const {
   return !signal && !stall && std::ranges::all_of(ranks, [](const RankEnd& end) { return end.status.ok(); });
@@ -91,7 +75,10 @@ GroupEnd RankGroup::wait() {
     job_.loop.wait(timeout_ms());
     on_time();
   }
-  stop_leftovers();
+  for (const auto& rank : ranks_) rank->output.read_what_is_there();
+  stop_leftovers(job_.plan.env.tandem_run_id, job_.guard.pid(), job_.loop,
+                 [&](const std::string& line) { job_.say(line); });
+  for (const auto& rank : ranks_) rank->output.read_what_is_there();
   return result();
 }
 
@@ -185,24 +172,25 @@ void RankGroup::kill_all() {
 }
 
 void RankGroup::on_signal(int signal) {
-  if (signal == SIGCHLD) return reap_orphans();
+  if (signal == SIGCHLD) return reap_orphans([this](int pid) { return is_running_rank(pid); });
   if (signal == SIGTSTP) return suspend();
   if (signal == SIGWINCH) {
     for (const auto& rank : ranks_) rank->output.match_window();
-    if (ranks_.front()->running()) ::kill(ranks_.front()->process->pid(), SIGWINCH);
-    return;
+    return pass_on(signal);
   }
   job_.folder.event({{"event", "signal"}, {"signal", signal}});
-  if (signal == SIGUSR1 || signal == SIGUSR2) {
-    for (const auto& rank : ranks_) {
-      if (rank->running()) ::kill(rank->process->pid(), signal);
-    }
-    return;
-  }
+  if (signal == SIGUSR1 || signal == SIGUSR2) return pass_on(signal);
   if (stopping_) return kill_all();
   signal_ = signal;
   tell_all_to_stop(signal);
   if (!grace_) grace_.emplace(job_.options.life.shutdown_timeout);
+}
+
+// To the ranks alone: a child of theirs that does not expect it would die.
+void RankGroup::pass_on(int signal) {
+  for (const auto& rank : ranks_) {
+    if (rank->running()) ::kill(rank->process->pid(), signal);
+  }
 }
 
 // Ctrl-Z: the ranks are in sessions of their own, where the terminal does not reach them.
@@ -249,33 +237,9 @@ void RankGroup::look_for_stall() {
   grace_.emplace(job_.options.life.shutdown_timeout);
 }
 
-// Processes whose parents ended are our children, since we asked to be their reaper. Ranks are left to their pidfds,
-// which keep the order of death.
-void RankGroup::reap_orphans() {
-  const auto is_rank = [&](pid_t pid) {
-    return std::ranges::any_of(ranks_,
-                               [&](const auto& rank) { return rank->running() && rank->process->pid() == pid; });
-  };
-  for (pid_t pid = ended_child(); pid > 0 && !is_rank(pid); pid = ended_child()) ::waitpid(pid, nullptr, 0);
-}
-
-// What the ranks left behind may end by itself (a helper that cleans up), is asked to, and is killed.
-void RankGroup::stop_leftovers() {
-  for (const auto& rank : ranks_) rank->output.read_what_is_there();
-  for (const int signal : {0, SIGTERM, SIGKILL}) {
-    reap_orphans();
-    if (!has_children()) break;
-    std::vector<int> left = child_processes(::getpid());
-    std::erase(left, job_.guard.pid());
-    if (signal == SIGTERM) job_.say(leftovers_text(left));
-    for (const int pid : left) ::kill(pid, signal);
-    const Deadline farewell(kFarewell);
-    while (has_children() && !farewell.passed()) {
-      job_.loop.wait(earlier(farewell.poll_ms(), 20));
-      reap_orphans();
-    }
-  }
-  for (const auto& rank : ranks_) rank->output.read_what_is_there();
+// The ranks themselves are left to their pidfds, which keep the order of death.
+bool RankGroup::is_running_rank(int pid) const {
+  return std::ranges::any_of(ranks_, [&](const auto& rank) { return rank->running() && rank->process->pid() == pid; });
 }
 
 RankEnd RankGroup::rank_end(const Rank& rank) const {

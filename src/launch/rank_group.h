@@ -80,6 +80,7 @@ class RankGroup {
   void on_failure(const Rank& rank);
   void on_signal(int signal);
   void on_time();
+  void pass_on(int signal);
   void suspend();
   bool any_running() const;
   int timeout_ms() const;
@@ -90,8 +91,7 @@ class RankGroup {
   void kill_all();
   void give_up_on_unkillable();
   void look_for_stall();
-  void reap_orphans();
-  void stop_leftovers();
+  bool is_running_rank(int pid) const;
   GroupEnd result();
   RankEnd rank_end(const Rank& rank) const;
 
@@ -101,7 +101,6 @@ class RankGroup {
   Stopwatch watch_;
   int num_ended_ = 0;
   bool stopping_ = false;
-  bool killed_ = false;
   std::optional<int> signal_;
   std::optional<std::string> stall_;
   std::optional<Deadline> patience_;  // for ranks that failed by themselves and are not gone yet

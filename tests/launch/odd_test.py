@@ -1,0 +1,181 @@
+"""Odd surroundings and ranks that misbehave: the job goes on where it can, and says in a sentence why where it cannot."""
+
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import unittest
+
+from support import LIMIT, TANDEM, LaunchTest, wait_until
+
+STUBBORN = "trap 'echo stays' TERM; echo ready; while :; do sleep 0.01; done"
+
+# A daemon by the book: two forks, a session of its own; it holds the pipes of its rank.
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(1000)
+    os._exit(0)
+print("started")
+"""
+
+
+class OddTest(LaunchTest):
+    def in_shell(self, script: str, **options) -> subprocess.CompletedProcess:
+        """A line for bash, where `tandem` is ours."""
+        return self.run_tandem("-c", f'tandem() {{ "{TANDEM}" "$@"; }}; {script}', program="bash", **options)
+
+    def in_namespace(self, script: str) -> subprocess.CompletedProcess:
+        """A line for sh that may mount what it likes, where $TANDEM is ours and $FOLDER is to be mounted on."""
+        if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no right to make a mount namespace")
+        (self.folder / "mounted").mkdir()
+        env = {"TANDEM": str(TANDEM), "FOLDER": str(self.folder / "mounted")}
+        return self.run_tandem("-rm", "sh", "-c", f"set -e; {script}", program="unshare", env=env)
+
+    def events(self) -> list[dict]:
+        return [json.loads(line) for line in (self.job_folder() / "launch.jsonl").read_text().splitlines()]
+
+
+class Streams(OddTest):
+    def test_that_are_closed_are_no_place_for_our_files(self):
+        result = self.in_shell("tandem run -n 2 sh -c 'echo out $RANK; cat; echo error >&2' <&- >&- 2>&-")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        self.assertEqual(self.logs(2), ["out 0\nerror\n", "out 1\nerror\n"])
+        self.assertEqual([event["event"] for event in self.events()], ["start", "start", "exit", "exit", "end"])
+
+    def test_that_are_closed_or_full_do_not_disturb_the_ranks(self):
+        for target in (">&-", ">/dev/full"):
+            result = self.in_shell(f"tandem run sh -c 'for i in 1 2 3; do echo $i || exit 9; sleep 0.01; done' {target}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("tandem: standard output took no more (No space left on device): all of it is in ", result.stderr)
+
+    def test_may_be_closed_by_a_rank_that_goes_on(self):
+        result = self.run_ranks("-n", "2", "sh", "-c", "exec >&- 2>&-; [ $RANK = 1 ] && exit 0; sleep 0.05; exit 3")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("it wrote nothing", result.stderr)
+
+    def test_keep_our_lines_apart_from_half_a_line_of_a_rank(self):
+        ours, theirs = pty.openpty()
+        process = self.start("run", "sh", "-c", "printf '10%%'; exit 3", stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while data := os.read(ours, 1000):
+                shown += data
+        except OSError:
+            pass  # EIO: the last writer is gone
+        os.close(ours)
+        self.assertEqual(process.wait(timeout=LIMIT), 3)
+        self.assertIn(b"\r\n10%\r\ntandem: rank 0 failed", shown)
+
+
+class Folder(OddTest):
+    def test_that_is_full_loses_the_logs_and_not_the_job(self):
+        result = self.in_namespace("mount -t tmpfs -o size=24k none $FOLDER; export TANDEM_STATE_DIR=$FOLDER/jobs;"
+                                   "$TANDEM run --no-inject sh -c 'yes | head -n 50000'")
+        self.assertEqual((result.returncode, len(result.stdout)), (0, 100_000), result.stderr)
+        self.assertIn("tandem: the output of local rank 0 is no longer kept: No space left on device", result.stderr)
+
+    def test_that_cannot_be_made_is_an_error(self):
+        for options, reason in (("ro", "Read-only file system"), ("nr_inodes=1", "No space left on device")):
+            with self.subTest(reason):
+                result = self.in_namespace(f"mount -t tmpfs -o {options} none $FOLDER; unset TANDEM_STATE_DIR; TMPDIR=$FOLDER $TANDEM run true")
+                (self.folder / "mounted").rmdir()
+                self.assert_error(result, 4, f"cannot make {self.folder}/mounted/tandem-0: {reason}",
+                                  "set TANDEM_STATE_DIR to a folder that you can write to")
+
+    def test_that_was_removed_under_us_is_an_error(self):
+        result = self.in_shell("mkdir gone; cd gone; rmdir ../gone; tandem run true")
+        self.assert_error(result, 4, "tandem run: this folder is not there any more (No such file or directory)", "`cd` to one that is")
+
+    def test_of_a_job_that_did_not_start_says_so(self):
+        self.run_ranks("sh", "-c", "exit 0")
+        self.run_ranks("-n", "4", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24)))
+        states = [line.split()[1] for line in self.run_tandem("ps", "--all").stdout.splitlines()[1:]]
+        self.assertEqual(states, ["failed", "succeeded"])
+
+    def test_of_processes_may_be_missing(self):
+        result = self.in_namespace("mount -t tmpfs none /proc; $TANDEM run -n 2 echo hi")
+        self.assertEqual((result.returncode, result.stdout), (0, "hi\n"), result.stderr)
+
+
+class Limits(OddTest):
+    def test_of_open_files_are_named(self):
+        result = self.in_shell("ulimit -n 24; tandem run -n 8 sleep 1000")
+        self.assertRegex(result.stderr, r"^error: .*: Too many open files\nhint: check the limit of open files \(ulimit -n\)\n$")
+        self.assertEqual(result.returncode, 4)
+        self.assert_nothing_left()
+
+    def test_that_are_just_met_are_enough(self):
+        self.assertEqual(self.in_shell("ulimit -n 64; tandem run -q -n 8 echo hi").stdout, "hi\n")
+
+    def test_are_none_for_many_ranks(self):
+        result = self.run_ranks("-q", "-n", "300", "--tee", "all", "echo", "hi")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(len(list(self.job_folder().glob("rank*.log"))), 300)
+
+    def test_are_none_for_long_command_lines_and_large_environments(self):
+        large = {f"LARGE{i}": "x" * 100_000 for i in range(10)}
+        words = [str(i) for i in range(50_000)]
+        result = self.run_ranks("-q", "sh", "-c", "echo $# ${#LARGE9}", "sh", *words, env=large)
+        self.assertEqual(result.stdout, "50000 100000\n", result.stderr)
+
+    def test_are_none_for_bytes_that_are_no_text(self):
+        result = subprocess.run([TANDEM, "run", "-q", "sh", "-c", 'printf %s "$1$ODD"', "sh", b"\xff\n"],
+                                env={**self.env, "ODD": b"\xfe"}, cwd=self.folder, capture_output=True, timeout=LIMIT)
+        self.assertEqual((result.stdout, result.stderr), (b"\xff\n\xfe", b""))
+        (job,) = json.loads(self.run_tandem("ps", "--all", "--json").stdout)
+        self.assertEqual(job["command"][:2], ["sh", "-c"])
+
+
+class Ranks(OddTest):
+    def test_that_become_daemons_are_ended_with_their_job(self):
+        result = self.run_ranks("-n", "2", sys.executable, "-c", DAEMON)
+        self.assertEqual((result.returncode, result.stdout), (0, "started\n"))
+        self.assertRegex(result.stderr, r"tandem: the ranks left 2 processes behind, which tandem stops: [^\n]*, [^\n]*\n")
+        self.assert_nothing_left()
+
+    def test_that_leave_a_family_behind_leave_nobody(self):
+        self.write("deep.py", "import os, time\n"
+                              "for depth in range(6):\n"
+                              "    if os.fork():\n"
+                              "        break\n"
+                              "if depth == 0: os._exit(0)\n"
+                              "os.setsid() if depth % 2 else None\n"
+                              "time.sleep(1000)\n")
+        self.assertEqual(self.run_ranks(sys.executable, "deep.py").returncode, 0)
+        self.assert_nothing_left(limit=1)
+
+    def test_that_kill_their_launcher_go_with_it(self):
+        process = self.start("run", "-n", "2", "sh", "-c", "sleep 1000 & [ $RANK = 1 ] && kill -9 $PPID; wait")
+        self.assertEqual(process.wait(timeout=LIMIT), -signal.SIGKILL)
+        self.assert_nothing_left()
+
+    def test_go_on_while_their_launcher_is_stopped(self):
+        process = self.start("run", "sh", "-c", "echo begun; until [ -e go ]; do sleep 0.01; done; echo went on; touch done")
+        self.assertEqual(process.stdout.readline(), "begun\n")
+        process.send_signal(signal.SIGSTOP)
+        self.write("go", "")
+        wait_until(lambda: (self.folder / "done").exists(), "the rank goes on")
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.communicate(timeout=LIMIT)[0], "went on\n")
+        self.assertEqual(process.returncode, 0)
+
+    def test_that_ignore_the_first_request_are_killed_at_the_second(self):
+        process = self.start("run", "sh", "-c", STUBBORN)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.terminate()
+        self.assertEqual(process.stdout.readline(), "stays\n")
+        process.terminate()
+        self.assertEqual(process.wait(timeout=LIMIT), 128 + signal.SIGTERM)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()
