@@ -46,7 +46,7 @@ build: configure  ## build everything (PRESET=dev: warnings are errors; CXX=g++-
 
 demo: configure  ## two processes work together: examples/01_hello_ranks on 2 ranks
 	@cmake --build $(BUILD) --parallel $(JOBS) --target tandem 01_hello_ranks
-	@$(BUILD)/bin/tandem run -n 2 $(BUILD)/bin/examples/01_hello_ranks
+	@$(BUILD)/bin/tandem run --device cpu -n 2 $(BUILD)/bin/examples/01_hello_ranks
 
 test: build  ## run all tests (ONLY=regex: some); what could not run is counted apart
 	@$(READ_SETUP); "$$python" tools/run_tests.py $(BUILD) --jobs $(JOBS) $(if $(ONLY),--only '$(ONLY)')

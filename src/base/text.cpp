@@ -126,6 +126,24 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
   return text;
 }
 
+std::string ranks_text(std::vector<int> ranks) {
+  std::ranges::sort(ranks);
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < ranks.size();) {
+    std::size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    constexpr std::size_t kFold = 3;
+    if (end - begin >= kFold) {
+      parts.push_back(str(ranks[begin], '-', ranks[end - 1]));
+    } else {
+      end = begin + 1;
+      parts.push_back(str(ranks[begin]));
+    }
+    begin = end;
+  }
+  return str(ranks.size() == 1 ? "rank " : "ranks ", join(parts, ", "));
+}
+
 std::optional<long long> to_integer(std::string_view text) { return to_number<long long>(text); }
 std::optional<unsigned long long> to_unsigned(std::string_view text) { return to_number<unsigned long long>(text); }
 

@@ -59,6 +59,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::string_view trim(std::string_view text);
 std::string replace_all(std::string text, std::string_view from, std::string_view to);
 
+// "rank 3", "ranks 0, 2", "ranks 0-6, 9"
+std::string ranks_text(std::vector<int> ranks);
+
 // The whole of `text` as a number; nothing when anything is left over or the number does not fit.
 std::optional<long long> to_integer(std::string_view text);
 std::optional<unsigned long long> to_unsigned(std::string_view text);

@@ -96,5 +96,12 @@ TEST(Nearest, FindsADottedNameByItsLastPart) {
   EXPECT_EQ(nearest("lr", flags), "optimizer.lr");
 }
 
+TEST(Text, FoldsNumbersOfRanks) {
+  EXPECT_EQ(ranks_text({3}), "rank 3");
+  EXPECT_EQ(ranks_text({2, 0}), "ranks 0, 2");
+  EXPECT_EQ(ranks_text({0, 1}), "ranks 0, 1");
+  EXPECT_EQ(ranks_text({9, 0, 1, 2, 3, 6, 5, 4}), "ranks 0-6, 9");
+}
+
 }  // namespace
 }  // namespace tandem

@@ -10,9 +10,11 @@ namespace {
 constexpr std::string_view kTop = R"(Tandem: data-parallel training you can trust.
 
 examples:
-  tandem run -n 2 ./train --lr 3e-4    two ranks of a program, on this machine
-  tandem run -n 4 python3 train.py     the same for a script, with torchrun's variables
-  tandem help run                      what `tandem run` takes
+  tandem run train.py                               one rank on each GPU, with torchrun's variables
+  tandem run -n 2 ./train --lr 3e-4                 two ranks of any program
+  tandem run torchrun --nproc_per_node=2 train.py   a line for torchrun or accelerate, as it is
+  tandem run --detach train.py                      goes on by itself; then `tandem logs -f`
+  tandem help run                                   what `tandem run` takes
 
 commands:
 )";

@@ -179,22 +179,10 @@ std::string Console::prefix_of(const std::vector<int>& local_ranks) const {
     return replace_all(text, "${role_name}", options_.role);
   }
   const bool all = static_cast<int>(ranks.size()) == options_.num_ranks;
-  const std::string name = ranks.size() == 1 ? str("rank ", ranks.front())
-                           : all             ? str("all x", ranks.size())
-                                             : str("ranks ", ranges_text(ranks), " x", ranks.size());
+  std::string name = all && ranks.size() > 1 ? "all" : ranks_text(ranks);
+  if (ranks.size() > 1) name += str(" x", ranks.size());
   if (!options_.colour) return str('[', name, "] ");
   return str(kColours[static_cast<std::size_t>(ranks.front()) % kColours.size()], '[', name, "]\033[0m ");
-}
-
-std::string ranges_text(const std::vector<int>& numbers) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    parts.push_back(last == i ? str(numbers[i]) : str(numbers[i], '-', numbers[last]));
-    i = last + 1;
-  }
-  return join(parts, ",");
 }
 
 }  // namespace tandem

@@ -111,7 +111,4 @@ class Console {
   std::array<Lines, 2> lines_;
 };
 
-// "0-2,5": numbers in rising order, folded.
-std::string ranges_text(const std::vector<int>& numbers);
-
 }  // namespace tandem

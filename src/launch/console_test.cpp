@@ -5,6 +5,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 namespace tandem {
 namespace {
 
@@ -33,14 +35,14 @@ TEST(LineCutter, TakesReturnAndNewlineForOneEndEvenWhenCutBetween) {
   EXPECT_EQ(cut({"a\r\nb\r", "\nc"}), (Texts{"a", "b", "c"}));
 }
 
-// Gives the lines that come out as "0,1: text".
+// Gives the lines that come out as "ranks 0, 1: text".
 class Folded {
  public:
   explicit Folded(int num_ranks) : fold(num_ranks) {}
   Texts take(LineFold::Clock::time_point now) {
     Texts lines;
     fold.release(now, [&](const std::vector<int>& ranks, const std::string& text) {
-      lines.push_back(ranges_text(ranks) + ": " + text);
+      lines.push_back(ranks_text(ranks) + ": " + text);
     });
     return lines;
   }
@@ -54,7 +56,7 @@ TEST(LineFold, MakesOneLineOfTheSameFromAllRanksAtOnce) {
   folded.fold.add(0, "hello", now);
   EXPECT_EQ(folded.take(now), Texts{});
   folded.fold.add(1, "hello", now);
-  EXPECT_EQ(folded.take(now), Texts{"0-1: hello"});
+  EXPECT_EQ(folded.take(now), Texts{"ranks 0, 1: hello"});
 }
 
 TEST(LineFold, LetsALineGoWhenTheOthersDoNotCome) {
@@ -63,7 +65,7 @@ TEST(LineFold, LetsALineGoWhenTheOthersDoNotCome) {
   folded.fold.add(0, "mine", now);
   folded.fold.add(2, "mine", now + milliseconds(10));
   EXPECT_EQ(folded.take(now + milliseconds(99)), Texts{});
-  EXPECT_EQ(folded.take(now + milliseconds(100)), Texts{"0,2: mine"});
+  EXPECT_EQ(folded.take(now + milliseconds(100)), Texts{"ranks 0, 2: mine"});
 }
 
 TEST(LineFold, KeepsTheOrderOfEachRank) {
@@ -73,12 +75,7 @@ TEST(LineFold, KeepsTheOrderOfEachRank) {
   folded.fold.add(0, "b", now);
   folded.fold.add(1, "b", now);
   folded.fold.add(1, "a", now);
-  EXPECT_EQ(folded.take(now + milliseconds(200)), (Texts{"0: a", "0-1: b", "1: a"}));
-}
-
-TEST(Ranges, AreFolded) {
-  EXPECT_EQ(ranges_text({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
-  EXPECT_EQ(ranges_text({11}), "11");
+  EXPECT_EQ(folded.take(now + milliseconds(200)), (Texts{"rank 0: a", "ranks 0, 1: b", "rank 1: a"}));
 }
 
 // A console on two pipes.

@@ -66,8 +66,11 @@ std::vector<int> device_nodes(const fs::path& root) {
   return numbers;
 }
 
-bool is_uuid(std::string_view name) { return name.starts_with("GPU-"); }
+bool is_uuid(std::string_view name) { return name.starts_with("GPU-") && name.size() > 4; }
 bool is_mig(std::string_view name) { return name.starts_with("MIG-"); }
+
+// CUDA reads a list of numbers or a list of names, and ends it where the one turns into the other.
+bool is_name(std::string_view entry) { return is_uuid(entry) || is_mig(entry); }
 
 // The place of the only GPU whose UUID begins so.
 std::optional<std::size_t> find_uuid(std::span<const Gpu> gpus, std::string_view prefix) {
@@ -89,18 +92,16 @@ std::optional<std::string> identity(std::span<const Gpu> gpus, const std::string
     const auto place = find_uuid(gpus, entry);
     return place ? std::optional(gpus[*place].uuid) : std::nullopt;
   }
-  const auto number = to_unsigned(entry);
+  const auto number = to_unsigned(trim(entry));
   return number && *number < gpus.size() ? std::optional(str(*number)) : std::nullopt;
 }
 
-std::string count_text(std::size_t count, std::string_view noun) {
-  return str(count, ' ', noun, count == 1 ? "" : "s");
-}
+std::string gpus_text(std::size_t count) { return str(count, count == 1 ? " GPU" : " GPUs"); }
 
 std::string visible_text(const std::vector<std::string>& visible) {
   if (visible.empty()) return "no GPU is visible";
   const std::string is = visible.size() == 1 ? " is visible: " : " are visible: ";
-  return str(count_text(visible.size(), "GPU"), is, join(visible, ", "));
+  return str(gpus_text(visible.size()), is, join(visible, ", "));
 }
 
 // "0,0,1,1" for four ranks on 0 and 1; for very many only how it goes.
@@ -158,9 +159,9 @@ std::string resolve(const std::string& entry, const std::vector<std::string>& vi
   std::string_view text = entry;
   if (text.starts_with("cuda:")) text.remove_prefix(5);
   if (const auto number = to_unsigned(text); number && *number < visible.size()) return visible[*number];
-  if (is_uuid(text) && shows_uuid(visible, installed, text)) return entry;
-  if (is_mig(text) && shows_mig(visible, text)) return entry;
-  if (!is_uuid(text) && !is_mig(text) && !to_unsigned(text)) {
+  const bool is_there = is_uuid(text) ? shows_uuid(visible, installed, text) : is_mig(text) && shows_mig(visible, text);
+  if (is_there) return std::string(text);
+  if (!is_name(text) && !to_unsigned(text)) {
     fail(ErrorKind::Config, str("device '", entry, "' is no number, UUID (GPU-...) or MIG name (MIG-...)"),
          "try `--device 0,1`, `--device all` or `--device cpu`");
   }
@@ -180,8 +181,13 @@ DevicePlan plan_list(const std::vector<std::string>& entries, std::optional<int>
   }
   plan.num_ranks = count.value_or(static_cast<int>(entries.size()));
   if (plan.num_ranks > static_cast<int>(entries.size())) {
-    fail(ErrorKind::Device, str(plan.num_ranks, " ranks, but --device names ", count_text(entries.size(), "GPU")),
+    fail(ErrorKind::Device, str(plan.num_ranks, " ranks, but --device names ", gpus_text(entries.size())),
          sharing_hint(entries, plan.num_ranks));
+  }
+  if (std::ranges::any_of(shown, is_name) && !std::ranges::all_of(shown, is_name)) {
+    fail(ErrorKind::Config,
+         str("device list ", join(entries, ","), " mixes numbers and names, which CUDA does not read"),
+         "give numbers only, or names only");
   }
   plan.devices.resize(static_cast<std::size_t>(plan.num_ranks));
   plan.cuda_visible_devices = join(shown, ",");
@@ -215,12 +221,12 @@ std::vector<std::string> visible_gpus(std::span<const Gpu> gpus,
     return visible;
   }
   std::vector<std::string> seen;
-  for (const std::string& entry : trimmed_entries(*cuda_visible_devices)) {
+  for (const std::string& entry : split(*cuda_visible_devices, ',')) {
     const auto name = identity(gpus, entry);
-    if (!name) break;
+    if (!name || (!seen.empty() && is_name(*name) != is_name(seen[0]))) break;
     if (std::ranges::count(seen, *name) > 0) return {};
     seen.push_back(*name);
-    visible.push_back(entry);
+    visible.emplace_back(trim(entry));
   }
   return visible;
 }

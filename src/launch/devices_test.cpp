@@ -73,6 +73,7 @@ TEST(VisibleGpus, WithoutTheVariableAreAll) {
 
 std::string visible(const char* text) { return join(visible_gpus(kThree, text), " "); }
 
+// As a driver of version 580 does, except that MIG names are believed.
 TEST(VisibleGpus, FollowCudasRules) {
   EXPECT_EQ(visible("2,0"), "2 0");
   EXPECT_EQ(visible(" 1 , 2"), "1 2");
@@ -86,6 +87,10 @@ TEST(VisibleGpus, FollowCudasRules) {
   EXPECT_EQ(visible("GPU-8932f9,GPU-0a"), "GPU-8932f9 GPU-0a");
   EXPECT_EQ(visible("GPU-0a,GPU-8932f,0"), "GPU-0a");  // two GPUs begin so
   EXPECT_EQ(visible("GPU-0a,GPU-0"), "");              // the same one twice
+  EXPECT_EQ(visible("0,GPU-0a,1"), "0");               // names after numbers
+  EXPECT_EQ(visible("GPU-0a,0"), "GPU-0a");
+  EXPECT_EQ(visible(" GPU-0a"), "");
+  EXPECT_EQ(visible("GPU-"), "");
   EXPECT_EQ(visible("MIG-1234,MIG-GPU-0a/1/0"), "MIG-1234 MIG-GPU-0a/1/0");
 }
 
@@ -151,7 +156,9 @@ TEST(PlanDevices, KeepsTheWholeListVisibleWhenFewerRanksAreWanted) {
 
 TEST(PlanDevices, TakesUuidsThatAreVisible) {
   EXPECT_EQ(plan("GPU-8932f9", std::nullopt, {"GPU-8932f937-d72c"}), "1 [GPU-8932f9] cuda:0");
+  EXPECT_EQ(plan("cuda:GPU-0a", std::nullopt, {"GPU-0a"}), "1 [GPU-0a] cuda:0");
   EXPECT_EQ(plan("GPU-0a,MIG-1", std::nullopt, {"0", "1"}), "2 [GPU-0a,MIG-1] cuda:0,cuda:1");
+  EXPECT_EQ(plan("0,GPU-b", std::nullopt, {"GPU-a", "GPU-b"}), "2 [GPU-a,GPU-b] cuda:0,cuda:1");
   EXPECT_EQ(*plan_devices("GPU-0a", {}, true, {"0", "2"}, kThree).cuda_visible_devices, "GPU-0a");
   EXPECT_EQ(failure_of("GPU-0a", {}, {"0", "1"}, kThree).message,
             "device GPU-0a is not there; 2 GPUs are visible: 0, 1");
@@ -176,10 +183,10 @@ TEST(PlanDevices, RefusesMoreRanksThanGpusAndSaysHowToShare) {
   EXPECT_EQ(few.message, "4 ranks want a GPU each, but 2 GPUs are visible: 0, 1");
   EXPECT_EQ(few.hint,
             "to let ranks share a GPU, name it once for each, as in `--device 0,0,1,1`; `--device cpu` runs without");
-  const Failure list = failure_of("5,GPU-7", 3, {"0", "1", "2", "3", "4", "5"});
+  const Failure list = failure_of("5,4", 3, {"0", "1", "2", "3", "4", "5"});
   EXPECT_EQ(list.kind, ErrorKind::Device);
   EXPECT_EQ(list.message, "3 ranks, but --device names 2 GPUs");
-  EXPECT_EQ(list.hint, "to let ranks share a GPU, name it once for each, as in `--device 5,5,GPU-7`");
+  EXPECT_EQ(list.hint, "to let ranks share a GPU, name it once for each, as in `--device 5,5,4`");
   EXPECT_EQ(failure_of("0", 100, {"0"}).hint, "to let ranks share a GPU, name it once for each, as in `--device 0,0`");
 }
 
@@ -197,6 +204,8 @@ TEST(PlanDevices, RefusesAListThatIsNone) {
   for (const char* text : {"", ",", "0,,1", "0,", "gpu0", "-1", "0;1", "cpu,0", "cuda:", "1.5"}) {
     EXPECT_EQ(failure_of(text, {}, {"0", "1"}).kind, ErrorKind::Config) << text;
   }
+  EXPECT_EQ(failure_of("0,GPU-0a", {}, {"0", "1"}).message,
+            "device list 0,GPU-0a mixes numbers and names, which CUDA does not read");
   EXPECT_EQ(failure_of("0,x", {}, {"0"}).message, "device 'x' is no number, UUID (GPU-...) or MIG name (MIG-...)");
 }
 

@@ -34,6 +34,10 @@ void let_go_of_everything_but(int fd) {
   for (int other = kLauncherFd + 1; other < 4096; ++other) ::close(other);  // Linux before 5.9
 }
 
+// A fork that is not counted among our children: wait(2) for any of them neither sees it nor waits for it, so that
+// "no child is left" means that nothing of a rank is.
+pid_t fork_aside() { return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr)); }
+
 [[noreturn]] void keep_watch(const std::string& run_id, Fd launcher) {
   ::setsid();
   sigset_t all;
@@ -52,7 +56,7 @@ void let_go_of_everything_but(int fd) {
 
 Guard::Guard(const std::string& run_id) {
   Fd launcher(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  pid_ = launcher ? ::fork() : -1;
+  pid_ = launcher ? fork_aside() : -1;
   if (pid_ < 0) {
     fail(ErrorKind::Launch, str("no guard process: ", errno_text(errno)),
          "check the limits of processes and open files (ulimit -u, ulimit -n); Linux 5.3 or newer is needed");
@@ -60,9 +64,9 @@ Guard::Guard(const std::string& run_id) {
   if (pid_ == 0) keep_watch(run_id, std::move(launcher));
 }
 
-Guard::~Guard() {
+void Guard::dismiss() {
   ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+  while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) continue;
 }
 
 }  // namespace tandem

@@ -6,16 +6,16 @@
 
 namespace tandem {
 
-// A process that outlives us. Should we die in any way while this object lives, it kills every process that carries the
-// id of the run in its environment: ranks, their children, and those that moved to a session of their own.
+// A process that outlives us. Should we end in any way before `dismiss`, it kills every process that carries the id of
+// the run in its environment: ranks, their children, and those that moved to a session of their own.
 class Guard {
  public:
   explicit Guard(const std::string& run_id);
-  ~Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
   int pid() const { return pid_; }
+  void dismiss();
 
  private:
   int pid_ = 0;

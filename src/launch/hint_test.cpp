@@ -77,6 +77,9 @@ TEST(FailureHint, DoesNotTakeTheRankItselfForAnotherProcess) {
   expect_says(hint_for(out_of_memory("Process 12 has 5.60 GiB memory in use. Process 99 has 9.10 GiB memory in use."),
                        on_gpus(2, 2)),
               "process 99, which");
+  expect_says(hint_for(out_of_memory("Process 12 has 5.60 GiB memory in use. Process 99 has 0.90 GiB memory in use."),
+                       on_gpus(2, 2)),
+              "process 99, which");
   EXPECT_EQ(hint_for(out_of_memory("Process 12 has 5.60 GiB memory in use. Process 99 has 9.10 GiB memory in use."),
                      on_gpus(2, 1)),
             kSmallerBatch);

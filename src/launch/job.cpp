@@ -98,7 +98,12 @@ void fill_in(JobRecord& record, const fs::path& path) {
     record.log_dir = path;
   } else {
     record.log_dir = fs::absolute(record.log_dir);
-    fs::create_directories(record.log_dir, ignored);
+    std::error_code error;
+    fs::create_directories(record.log_dir, error);
+    if (error && !fs::exists(record.log_dir)) {
+      fail(ErrorKind::Launch, str("cannot make ", record.log_dir, ": ", error.message()),
+           "name a folder that you can write to with --log-dir");
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/text.h"
 #include "launch/job.h"
@@ -89,8 +90,6 @@ struct Finished {
   fs::file_time_type ended;
   std::string started;
   fs::path path;
-
-  friend auto operator<=>(const Finished&, const Finished&) = default;
 };
 
 Job pick_by_prefix(std::vector<Job> jobs, const std::string& prefix) {
@@ -181,7 +180,8 @@ void prune_jobs(std::size_t kept, std::size_t spare) try {
       finished.push_back({fs::last_write_time(job->path / "launch.jsonl"), job->record.started, job->path});
     }
   }
-  std::ranges::sort(finished, std::ranges::greater());
+  std::ranges::sort(finished, std::ranges::greater(),
+                    [](const Finished& job) { return std::tie(job.ended, job.started, job.path); });
   for (std::size_t i = kept; i < finished.size(); ++i) gone.push_back(set_aside(finished[i].path));
   lock = Fd();
   for (const fs::path& path : gone) remove_folder(path);

@@ -142,9 +142,7 @@ class Launch {
 
   LaunchResult run(const OnStart& on_start) {
     for (int attempt = 0;; ++attempt) {
-      RankGroup group(job_, attempt);
-      if (attempt == 0) announce_start(on_start);
-      const GroupEnd end = group.wait();
+      const GroupEnd end = run_attempt(attempt, on_start);
       if (end.ok()) return finish({.exit_code = 0, .outcome = "succeeded", .json = {}}, "all succeeded");
       if (end.signal) return finish_stopped(*end.signal);
       if (end.stall)
@@ -156,6 +154,17 @@ class Launch {
   }
 
  private:
+  GroupEnd run_attempt(int attempt, const OnStart& on_start) {
+    try {
+      RankGroup group(job_, attempt);
+      if (attempt == 0) announce_start(on_start);
+      return group.wait();
+    } catch (const Error& error) {
+      record_end("failed", exit_code(error));
+      throw;
+    }
+  }
+
   void announce_start(const OnStart& on_start) {
     if (!options_.streams.quiet && !options_.streams.json) {
       for (const std::string& note : job_.plan.notes) job_.say(note);
@@ -170,6 +179,7 @@ class Launch {
   }
 
   LaunchResult finish_failed(const GroupEnd& end, int attempt) {
+    job_.console.finish();  // what the ranks said comes before what we say of it
     const Cause cause = find_cause(end.ranks);
     FailureReport report = report_failure(end.ranks, witness_.look(job_.plan, job_.control), job_.folder.log_dir());
     if (!options_.streams.json) job_.console.say(report.text);
@@ -179,7 +189,7 @@ class Launch {
     }
     pass_on(end.ranks[cause.index], cause);
     return finish({.exit_code = report.exit_code, .outcome = "failed", .json = std::move(report.json)},
-                  str("rank ", report.rank, " failed first: ", end.ranks[cause.index].status.text()));
+                  str("rank ", report.rank, " failed: ", end.ranks[cause.index].status.text()));
   }
 
   void announce_restart(const GroupEnd& end, int attempt) {
@@ -203,6 +213,10 @@ class Launch {
     }
   }
 
+  void record_end(const std::string& outcome, int code) {
+    job_.folder.event({{"event", "end"}, {"outcome", outcome}, {"exit_code", code}, {"seconds", watch_.seconds()}});
+  }
+
   LaunchResult finish(LaunchResult result, const std::string& words) {
     const double seconds = watch_.seconds();
     job_.console.finish();
@@ -218,8 +232,7 @@ class Launch {
                          {"log_dir", job_.folder.log_dir().string()}};
     if (!result.json.is_null()) json.emplace_back("failure", result.json);
     result.json = json;
-    job_.folder.event(
-        {{"event", "end"}, {"outcome", result.outcome}, {"exit_code", result.exit_code}, {"seconds", seconds}});
+    record_end(result.outcome, result.exit_code);
     if (options_.streams.json) {
       job_.console.say(str(json_text(result.json), '\n'));
     } else if (!options_.streams.quiet || result.exit_code != 0) {
@@ -238,15 +251,15 @@ class Launch {
 
 }  // namespace
 
-LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan& asked, const OnStart& on_start) {
+LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan& wanted, const OnStart& on_start) {
   ReservedPort port;
-  if (asked.hosts_master) port = reserve_port(asked.master_port);
-  const int port_number = asked.hosts_master ? port.number : asked.master_port;
+  if (wanted.hosts_master) port = reserve_port(wanted.master_port);
+  const int port_number = wanted.hosts_master ? port.number : wanted.master_port;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  ControlPage control = ControlPage::create(asked.env.world.local_size);
-  JobFolder folder = make_folder(asked, options.streams, port_number);
-  const LaunchPlan plan = complete_plan(asked, options.environment, folder, control.fd());
-  const Guard guard(plan.env.tandem_run_id);
+  ControlPage control = ControlPage::create(wanted.env.world.local_size);
+  JobFolder folder = make_folder(wanted, options.streams, port_number);
+  const LaunchPlan plan = complete_plan(wanted, options.environment, folder, control.fd());
+  Guard guard(plan.env.tandem_run_id);
   SignalQueue signals(watched_signals(options.life));
   EventLoop loop;
   Outlet out(STDOUT_FILENO, loop);
@@ -255,14 +268,10 @@ LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan
   Console console(streams.console(environment_variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("")), out,
                   error);
   RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control, guard};
-  try {
-    LaunchResult result = Launch(options, job).run(on_start);
-    prune_jobs(kKeptJobs, kSpareJobs);
-    return result;
-  } catch (const Error& cause) {
-    folder.event({{"event", "end"}, {"outcome", "failed"}, {"exit_code", exit_code(cause.kind())}, {"seconds", 0.0}});
-    throw;
-  }
+  LaunchResult result = Launch(options, job).run(on_start);
+  guard.dismiss();
+  prune_jobs(kKeptJobs, kSpareJobs);
+  return result;
 }
 
 }  // namespace tandem

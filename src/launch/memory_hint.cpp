@@ -29,10 +29,13 @@ double read_gib(std::string_view text) {
   }
 }
 
+// Of "7.00 GiB is allocated", by the words " is allocated".
 double gib_before(std::string_view text, std::string_view words) {
   const std::size_t end = text.find(words);
-  if (end == std::string_view::npos || end == 0) return 0;
-  const std::size_t number = text.rfind(' ', text.rfind(' ', end - 1) - 1);
+  if (end == std::string_view::npos) return 0;
+  text = text.substr(0, end);
+  const std::size_t unit = text.rfind(' ');
+  const std::size_t number = text.substr(0, std::min(unit, text.size())).rfind(' ');
   return number == std::string_view::npos ? 0 : read_gib(text.substr(number + 1));
 }
 
@@ -53,7 +56,7 @@ std::vector<GpuUser> named_users(std::string_view text) {
 // is the one that holds about what torch has reserved.
 void remove_self(std::vector<GpuUser>& users, std::string_view text) {
   if (text.find("this process has") != std::string_view::npos) return;
-  const double own = gib_before(text, "is allocated by PyTorch") + gib_before(text, "is reserved by PyTorch");
+  const double own = gib_before(text, " is allocated by PyTorch") + gib_before(text, " is reserved by PyTorch");
   const auto self = std::ranges::min_element(
       users, {}, [&](const GpuUser& user) { return user.gib < own ? own - user.gib + 1000 : user.gib - own; });
   if (self != users.end()) users.erase(self);

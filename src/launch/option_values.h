@@ -69,7 +69,7 @@ struct ScalarFormat<StreamMap> {
   static constexpr ValueShape kShape = ValueShape::Plain;
   static std::optional<StreamMap> read(std::string_view text);
   static std::string write(const StreamMap& value);
-  static std::string allowed() { return "0 none, 1 stdout, 2 stderr, 3 both, all, or by local rank: 0:1,1:2"; }
+  static std::string allowed() { return "0 none, 1 stdout, 2 stderr, 3 both, or by local rank: 0:1,1:2"; }
 };
 
 // A switch that decides by itself until somebody does.

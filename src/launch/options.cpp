@@ -79,6 +79,11 @@ void check_unset(const char* name, const std::string& value, const char* instead
   refuse(str(name, " is ", value, ", which only torchrun does"), instead);
 }
 
+constexpr const char* kAbout =
+    "Starts N ranks of a program with torchrun's variables (RANK, WORLD_SIZE, ...) and waits for them.\n"
+    "Shows rank 0 and keeps the output of all. The first failure stops every rank, and is explained.\n"
+    "Flags for tandem go before the program, those after it go to the program.";
+
 // torchrun reads it where no flag says how long ranks have to stop.
 constexpr const char* kGraceVariable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 
@@ -171,21 +176,25 @@ RunOptions default_options(Dialect dialect) {
 ProgramText run_text(Dialect dialect) {
   ProgramText text{.name = "tandem run",
                    .arguments = "program [arguments]",
-                   .about =
-                       "Starts N ranks of a program, each with torchrun's variables (RANK, WORLD_SIZE, ...), and "
-                       "waits for them.",
+                   .about = kAbout,
                    .examples = {"tandem run -n 2 ./train --lr 3e-4", "tandem run train.py",
-                                "tandem run --device 0,1 -m package.train"},
+                                "tandem run --device 0,1 -m package.train", "tandem run --tee all -n 2 bash train.sh",
+                                "tandem run torchrun --nproc_per_node=2 --standalone train.py"},
                    .environment_prefix = "PET_",
                    .refused = beyond_data_parallelism()};
   if (dialect == Dialect::Torchrun) {
     text.name = "torchrun";
+    text.about = "This is tandem with torchrun's defaults: one rank unless a count is given, and all ranks are shown.";
     text.examples = {"torchrun --nproc-per-node 2 train.py"};
   } else if (dialect == Dialect::Accelerate) {
     text.name = "accelerate launch";
+    text.about = "This is tandem with accelerate's defaults: its default file counts, and all ranks are shown.";
     text.examples = {"accelerate launch --num_processes 2 --mixed_precision fp16 train.py"};
   } else if (dialect == Dialect::Launch) {
     text.name = "tandem launch";
+    text.about =
+        "Like `tandem run`, with the defaults of torch.distributed.launch: one rank unless a count is given,\n"
+        "all ranks are shown, and the script gets --local-rank=N unless --use-env is given.";
     text.examples = {"tandem launch --nproc-per-node 2 --use-env train.py"};
   }
   return text;

@@ -131,7 +131,7 @@ template <class Visitor>
 void visit_fields(StreamOptions& o, Visitor&& field) {
   field("log-dir", o.log_dir, "folder for the output of the ranks");
   field("redirects,r", o.redirects, "streams that go to files only");
-  field("tee,t", o.tee, "streams that go to files and to the terminal, with a prefix");
+  field("tee,t", o.tee, "streams that go to files and to the terminal, with a prefix; all: show every rank");
   field("local-ranks-filter", o.local_ranks_filter, "local ranks to show on the terminal; empty: all");
   field("duplicate-stdout-filters", o.duplicate_stdout_filters, "torchrun's; only empty");
   field("duplicate-stderr-filters", o.duplicate_stderr_filters, "torchrun's; only empty");

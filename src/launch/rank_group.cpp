@@ -1,7 +1,6 @@
 #include "launch/rank_group.h"
 
 #include <sys/epoll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,14 +10,13 @@
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/inspect.h"
-#include "launch/sweep.h"
+#include "launch/leftovers.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::seconds kHope{10};
-constexpr std::chrono::milliseconds kFarewell{500};
 constexpr std::chrono::seconds kStackLimit{3};
 
 int earlier(int one, int other) {
@@ -57,7 +55,7 @@ void RankGroup::start(int local_rank) {
   auto rank = std::make_unique<Rank>(number, files.output, job_, local_rank);
   rank->error_file = files.error_file;
   RankStart begin = rank_start(job_.plan, local_rank, job_.port, attempt_);
-  if (!files.error_file.empty()) begin.variables.emplace_back("TORCHELASTIC_ERROR_FILE", files.error_file.string());
+  begin.variables.emplace_back("TORCHELASTIC_ERROR_FILE", files.error_file.string());
   rank->process.emplace(spawn({.command = std::move(begin.command),
                                .environment = environment_with(begin.variables),
                                .reads_input = local_rank == 0 && job_.streams.gives_input(),
@@ -77,7 +75,10 @@ GroupEnd RankGroup::wait() {
     job_.loop.wait(timeout_ms());
     on_time();
   }
-  stop_leftovers();
+  for (const auto& rank : ranks_) rank->output.read_what_is_there();
+  stop_leftovers(job_.plan.env.tandem_run_id, job_.guard.pid(), job_.loop,
+                 [&](const std::string& line) { job_.say(line); });
+  for (const auto& rank : ranks_) rank->output.read_what_is_there();
   return result();
 }
 
@@ -171,24 +172,25 @@ void RankGroup::kill_all() {
 }
 
 void RankGroup::on_signal(int signal) {
-  if (signal == SIGCHLD) return reap_orphans();
+  if (signal == SIGCHLD) return reap_orphans([this](int pid) { return is_running_rank(pid); });
   if (signal == SIGTSTP) return suspend();
   if (signal == SIGWINCH) {
     for (const auto& rank : ranks_) rank->output.match_window();
-    if (ranks_.front()->running()) ::kill(ranks_.front()->process->pid(), SIGWINCH);
-    return;
+    return pass_on(signal);
   }
   job_.folder.event({{"event", "signal"}, {"signal", signal}});
-  if (signal == SIGUSR1 || signal == SIGUSR2) {
-    for (const auto& rank : ranks_) {
-      if (rank->running()) ::kill(rank->process->pid(), signal);
-    }
-    return;
-  }
-  if (signal_) return kill_all();
+  if (signal == SIGUSR1 || signal == SIGUSR2) return pass_on(signal);
+  if (stopping_) return kill_all();
   signal_ = signal;
   tell_all_to_stop(signal);
   if (!grace_) grace_.emplace(job_.options.life.shutdown_timeout);
+}
+
+// To the ranks alone: a child of theirs that does not expect it would die.
+void RankGroup::pass_on(int signal) {
+  for (const auto& rank : ranks_) {
+    if (rank->running()) ::kill(rank->process->pid(), signal);
+  }
 }
 
 // Ctrl-Z: the ranks are in sessions of their own, where the terminal does not reach them.
@@ -235,72 +237,18 @@ void RankGroup::look_for_stall() {
   grace_.emplace(job_.options.life.shutdown_timeout);
 }
 
-// Processes whose parents ended become our children, since we asked to be their reaper.
-void RankGroup::reap_orphans() {
-  for (const int pid : leftovers()) ::waitpid(pid, nullptr, WNOHANG);
-}
-
-std::vector<int> RankGroup::leftovers() const {
-  std::vector<int> pids = child_processes(::getpid());
-  std::erase_if(pids, [&](int pid) {
-    return pid == job_.guard.pid() || std::ranges::any_of(ranks_, [&](const auto& rank) {
-             return rank->running() && rank->process->pid() == pid;
-           });
-  });
-  return pids;
-}
-
-// What the ranks left behind may end by itself (a helper that cleans up), is asked to, and is killed.
-void RankGroup::stop_leftovers() {
-  for (const auto& rank : ranks_) rank->output.read_what_is_there();
-  reap_orphans();
-  for (const int signal : {0, SIGTERM}) {
-    const std::vector<int> left = leftovers();
-    if (left.empty()) break;
-    if (signal != 0) announce_leftovers(left);
-    for (const int pid : left) ::kill(pid, signal);
-    const Deadline farewell(kFarewell);
-    while (!leftovers().empty() && !farewell.passed()) {
-      job_.loop.wait(earlier(farewell.poll_ms(), 20));
-      reap_orphans();
-    }
-  }
-  kill_leftovers();
-  for (const auto& rank : ranks_) rank->output.read_what_is_there();
-}
-
-void RankGroup::announce_leftovers(const std::vector<int>& pids) {
-  constexpr std::size_t kShown = 5;
-  std::vector<std::string> names;
-  for (const int pid : pids) names.push_back(str(command_of(pid), " (process ", pid, ')'));
-  if (names.size() > kShown) {
-    names.resize(kShown);
-    names.emplace_back("...");
-  }
-  job_.say(str("the ranks left ", pids.size(), pids.size() == 1 ? " process" : " processes",
-               " behind, which tandem stops: ", join(names, ", ")));
-}
-
-// The children of what is killed become ours, so it is done again until none is left.
-void RankGroup::kill_leftovers() {
-  const std::array<int, 1> except = {job_.guard.pid()};
-  const Deadline limit(kHope);
-  while (!leftovers().empty() && !limit.passed()) {
-    kill_processes(job_.plan.env.tandem_run_id, except, Deadline(kFarewell));
-    for (const int pid : leftovers()) ::kill(pid, SIGKILL);
-    reap_orphans();
-  }
+// The ranks themselves are left to their pidfds, which keep the order of death.
+bool RankGroup::is_running_rank(int pid) const {
+  return std::ranges::any_of(ranks_, [&](const auto& rank) { return rank->running() && rank->process->pid() == pid; });
 }
 
 RankEnd RankGroup::rank_end(const Rank& rank) const {
-  std::error_code missing;
-  const bool wrote_error = std::filesystem::is_regular_file(rank.error_file, missing);
   return {.rank = rank.rank,
           .status = rank.process->status().value_or(ExitStatus{.code = 0, .signal = SIGKILL}),
           .order = rank.order,
           .told_to_stop = rank.told_to_stop,
           .output = rank.told_to_stop ? rank.output_before_stop : rank.output.tail(),
-          .error_file = wrote_error ? read_file(rank.error_file) : "",
+          .error_file = read_if_there(rank.error_file).value_or(""),
           .seconds = rank.seconds,
           .peak_memory = rank.process->peak_memory()};
 }

@@ -80,6 +80,7 @@ class RankGroup {
   void on_failure(const Rank& rank);
   void on_signal(int signal);
   void on_time();
+  void pass_on(int signal);
   void suspend();
   bool any_running() const;
   int timeout_ms() const;
@@ -90,11 +91,7 @@ class RankGroup {
   void kill_all();
   void give_up_on_unkillable();
   void look_for_stall();
-  void reap_orphans();
-  void stop_leftovers();
-  void announce_leftovers(const std::vector<int>& pids);
-  void kill_leftovers();
-  std::vector<int> leftovers() const;
+  bool is_running_rank(int pid) const;
   GroupEnd result();
   RankEnd rank_end(const Rank& rank) const;
 

@@ -96,24 +96,6 @@ Json ranks_json(const RanksByPart& ranks, Part part) {
 
 }  // namespace
 
-std::string ranks_text(std::vector<int> ranks) {
-  std::ranges::sort(ranks);
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < ranks.size();) {
-    std::size_t end = begin + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    constexpr std::size_t kFold = 3;
-    if (end - begin >= kFold) {
-      parts.push_back(str(ranks[begin], '-', ranks[end - 1]));
-    } else {
-      end = begin + 1;
-      parts.push_back(str(ranks[begin]));
-    }
-    begin = end;
-  }
-  return str(ranks.size() == 1 ? "rank " : "ranks ", join(parts, ", "));
-}
-
 FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances& now, const std::string& log_folder) {
   const Cause cause = find_cause(ends);
   const RankEnd& end = ends[cause.index];

@@ -20,7 +20,4 @@ struct FailureReport {
 // `ends` is not empty. Each rank's output lies in `log_folder`/rankN.log; empty: it is kept nowhere.
 FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances& now, const std::string& log_folder);
 
-// "rank 3", "ranks 0, 2", "ranks 0-6, 9"
-std::string ranks_text(std::vector<int> ranks);
-
 }  // namespace tandem

@@ -104,12 +104,5 @@ TEST(ReportFailure, StaysShort) {
   for (const std::string& line : split(text, '\n')) EXPECT_LE(line.size(), 605U);
 }
 
-TEST(RanksText, FoldsRanges) {
-  EXPECT_EQ(ranks_text({3}), "rank 3");
-  EXPECT_EQ(ranks_text({2, 0}), "ranks 0, 2");
-  EXPECT_EQ(ranks_text({0, 1}), "ranks 0, 1");
-  EXPECT_EQ(ranks_text({9, 0, 1, 2, 3, 6, 5, 4}), "ranks 0-6, 9");
-}
-
 }  // namespace
 }  // namespace tandem

@@ -99,10 +99,11 @@ bool StreamChoice::lives(Stream stream, int local_rank) const {
 }
 
 fs::path chosen_log_dir(const StreamOptions& options, const LaunchPlan& plan, const Lookup& lookup) {
-  if (const auto passed = lookup("TANDEM_LOG_DIR")) return *passed;
-  if (!options.log_dir) return {};
-  if (*options.log_dir == kNothing) return kNothing;
-  return *options.log_dir / str(plan.env.run_id, '_', plan.name.substr(plan.name.rfind('-') + 1));
+  const auto passed = lookup("TANDEM_LOG_DIR");
+  const bool is_of_outer_run = lookup("TANDEM_RUN_ID").has_value();
+  if (options.log_dir && *options.log_dir == kNothing) return kNothing;
+  if (!options.log_dir) return passed && !is_of_outer_run ? fs::absolute(*passed) : fs::path();
+  return fs::absolute(*options.log_dir) / str(plan.env.run_id, '_', plan.name.substr(plan.name.rfind('-') + 1));
 }
 
 }  // namespace tandem

@@ -47,7 +47,7 @@ class ProcReader {
     std::string text(read(pid, "cmdline").substr(0, kLongest));
     if (text.empty()) text = read(pid, "comm");
     std::ranges::replace_if(
-        text, [](unsigned char letter) { return letter < ' '; }, ' ');
+        text, [](unsigned char c) { return c < ' '; }, ' ');
     return std::string(trim(text));
   }
 

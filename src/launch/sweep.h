@@ -26,8 +26,8 @@ int kill_processes(const std::string& run_id, std::span<const int> except, Deadl
 // The children of a process, zombies too.
 std::vector<int> child_processes(int pid);
 
-// The program and its arguments in one line, with blanks between, or its short name where these are gone; shortened to 200
-// bytes. Empty when there is no such process.
+// The program and its arguments in one line, with blanks between, or its short name where these are gone; shortened to
+// 200 bytes. Empty when there is no such process.
 std::string command_of(int pid);
 
 }  // namespace tandem

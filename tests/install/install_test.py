@@ -41,10 +41,10 @@ class Install(unittest.TestCase):
 
     def test_a_program_outside_the_tree_builds_and_runs_on_two_ranks(self):
         program = build_program(self.folder, MAIN)
-        result = tandem("run", "-n", "2", str(program), "--scale", "10")
+        result = tandem("run", "--device", "cpu", "-n", "2", str(program), "--scale", "10")
         self.assertEqual(result.stdout, "40 80\n", result.stderr)
         self.assertEqual(result.returncode, 0)
-        wrong = tandem("run", "-n", "2", str(program), "--scal", "10")
+        wrong = tandem("run", "--device", "cpu", "-n", "2", str(program), "--scal", "10")
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("error: consumer: there is no flag --scal [rank ", wrong.stderr)
         self.assertIn("hint: did you mean --scale?", wrong.stderr)

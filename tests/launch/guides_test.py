@@ -178,7 +178,7 @@ class Guides(GuideTest):
 
     def test_003_other_commands_of_accelerate_go_to_the_real_one(self):
         self.write("real/accelerate", "#!/bin/sh\necho real \"$@\" >called\n")
-        self.type(f"PATH=$PATH:{self.folder}/real accelerate config default")
+        self.type(f"PATH={self.folder}/links:{self.folder}/real:$PATH accelerate config default")
         self.assertEqual((self.folder / "called").read_text(), "real config default\n")
 
     def test_004_torchrun_and_its_cure(self):

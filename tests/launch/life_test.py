@@ -50,7 +50,7 @@ class Ends(LaunchTest):
     def test_stops_the_others_when_one_fails_and_ends_with_its_code(self):
         result = self.run_ranks("-n", "3", "sh", "-c", '[ "$RANK" = 1 ] && exit 42; exec sleep 1000')
         self.assertEqual(result.returncode, 42)
-        self.assertRegex(result.stderr, r"tandem: 3 ranks, \d+\.\d s, rank 1 failed first: exit code 42\n$")
+        self.assertRegex(result.stderr, r"tandem: 3 ranks, \d+\.\d s, rank 1 failed: exit code 42\n$")
 
     def test_kills_ranks_that_do_not_stop_in_time_after_a_failure(self):
         script = "trap '' TERM; [ $RANK = 1 ] && exit 3; exec sleep 1000"
@@ -83,6 +83,12 @@ class Ends(LaunchTest):
         self.assertEqual({event["rank"]: event["code"] for event in events if event["event"] == "exit"}, {0: 0, 1: 1})
         self.assertEqual((events[-1]["outcome"], events[-1]["exit_code"]), ("failed", 1))
         self.assertEqual([event["time"] for event in events], sorted(event["time"] for event in events))
+
+    def test_records_a_start_that_failed(self):
+        self.write("script", "#!/no/such/interpreter\n")
+        self.assertEqual(self.run_ranks("-n", "2", "./script").returncode, 4)
+        end = json.loads((self.job_folder() / "launch.jsonl").read_text().splitlines()[-1])
+        self.assertEqual((end["event"], end["outcome"], end["exit_code"]), ("end", "failed", 4))
 
     def test_speaks_json_or_not_at_all_when_told_to(self):
         result = self.run_ranks("--json", "-n", "2", "true")
@@ -234,6 +240,15 @@ class Signals(LaunchTest):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=LIMIT), 130)
 
+    def test_tells_the_failure_though_it_is_interrupted_while_the_others_stop(self):
+        process = self.start("run", "-n", "2", "sh", "-c", "trap '' TERM; [ $RANK = 1 ] && exit 3; echo ready; exec sleep 1000")
+        process.stdout.readline()
+        wait_until(lambda: '"code":3' in (self.job_folder() / "launch.jsonl").read_text(), "the failure is noticed")
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 3)
+        self.assertIn("tandem: rank 1 failed: exit code 3", told)
+
     def test_stops_and_goes_on_with_its_ranks_at_the_terminal(self):
         process = self.start("run", "sh", "-c", "echo ready $$; read line; echo went on", stdin=subprocess.PIPE)
         rank = process.stdout.readline().split()[1]
@@ -304,6 +319,11 @@ class Killed(LaunchTest):
         process.kill()
         process.wait()
         self.assert_nothing_left(limit=10)
+
+    def test_leaves_the_logs_of_a_job_inside_a_job_to_that_job(self):
+        self.run_ranks("-q", "sh", "-c", f"echo outer; '{TANDEM}' run -q sh -c 'echo inner'")
+        logs = sorted(path.read_text() for path in self.folder.glob("jobs/*/rank0.log"))
+        self.assertEqual(logs, ["inner\n", "outer\ninner\n"])
 
     def test_lets_go_of_the_port(self):
         process = self.start("run", sys.executable, "-c", FAMILY.replace('"ready"', 'os.environ["MASTER_PORT"]'))

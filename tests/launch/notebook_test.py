@@ -110,7 +110,7 @@ class Cell(NotebookTest):
     def test_that_is_interrupted_leaves_no_rank(self):
         request = self.begin_family()
         self.kernel.interrupt_kernel()
-        self.assertIn("tandem: ", self.end_cell(request))
+        self.end_cell(request)
         self.assert_no_rank_left()
         self.assertEqual(self.cell("print('the kernel lives')"), "the kernel lives\n")
 

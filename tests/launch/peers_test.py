@@ -188,7 +188,7 @@ class Torchrun(PeerTest):
         result = self.run_all(TANDEM, "run", "-n", "2", "recorded.py", check=False)
         self.assertIn("RuntimeError: only the error file knows", result.stderr)
         self.assertIn(f'File "{self.folder}/recorded.py", line 9, in main', result.stderr)
-        self.assertRegex(result.stderr, r"rank 1 failed first: exit code 1\n$")
+        self.assertRegex(result.stderr, r"rank 1 failed: exit code 1\n$")
 
 
 class Accelerate(PeerTest):

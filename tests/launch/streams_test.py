@@ -168,7 +168,8 @@ class Terminal(LaunchTest):
 
     def test_passes_a_change_of_size_on(self):
         ours, theirs = pty.openpty()
-        script = "import os, signal, sys\nsignal.signal(signal.SIGWINCH, lambda *_: None)\nprint('ready', flush=True)\nsignal.pause()\nprint(os.get_terminal_size(1).columns)"
+        script = ("import os, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])\nprint('ready', flush=True)\n"
+                  "signal.sigwait([signal.SIGWINCH])\nprint(os.get_terminal_size(1).columns)")
         process = self.start("run", "-q", sys.executable, "-c", script, stdin=theirs, stdout=theirs, stderr=theirs)
         with os.fdopen(ours, "rb", buffering=0) as screen:
             self.assertIn(b"ready", screen.read(100))

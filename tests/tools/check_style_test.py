@@ -182,7 +182,7 @@ class CallTest(TreeTest):
         wrong = ("src/launch/spawn.cpp", "include/tandem/a.h", "models/a.cpp", "recipes/a/main.cpp")
         for call in ("exit(1)", "std::exit(1)", "::abort()", "quick_exit(1)", "_Exit(1)", "std::terminate()"):
             self.stray(call, wrong, ("tests/a.cpp",))
-        self.stray("::_exit(127)", ("src/launch/guard.cpp",), ("src/launch/spawn.cpp", "src/launch/guard_test.cpp"))
+        self.stray("::_exit(127)", ("src/launch/launch.cpp",), ("src/launch/spawn.cpp", "src/launch/guard.cpp", "src/launch/a_test.cpp"))
         self.green({"src/comm/a.h": "void abort();\nvoid Group::abort() { group_->abort(); x.exit(); on_exit(1); }\n"})
 
     def test_everything_is_caught_in_few_places(self) -> None:

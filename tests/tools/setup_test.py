@@ -207,7 +207,7 @@ class TheRecord(SetupTest):
         other = self.make_python(self.machine.root / "other/bin")
         self.give_torch("2.12.0", other)
         script = self.machine.repo / "tools/setup.sh"
-        steps = [
+        for what, change in (
             ("PYTHON", lambda: {"PYTHON": other}),
             ("TORCH_DIR", lambda: {"TORCH_DIR": torch}),
             ("CXX", lambda: {"CXX": self.machine.bin / "c++"}),
@@ -215,8 +215,7 @@ class TheRecord(SetupTest):
             ("the script", lambda: script.write_text(script.read_text() + "\n") and {}),
             ("the version of torch", lambda: self.give_torch("2.12.0") and {}),
             ("python3 on PATH", lambda: self.give_torch("2.11.0", self.make_python(self.machine.bin)) and {}),
-        ]
-        for what, change in steps:
+        ):
             self.assert_passes()
             env, before = change(), len(self.machine.calls())
             self.assert_passes(**env)
@@ -224,14 +223,11 @@ class TheRecord(SetupTest):
         self.assert_recorded(TORCH_VERSION="2.11.0")
 
     def test_is_not_trusted_when_what_it_names_is_gone(self):
-        torch = self.give_torch()
-        self.assert_passes()
-        (torch / "version.py").unlink()
-        self.assertEqual(self.machine.run(STUB_PIP_SAYS="broken")[0], 4)
-        self.give_torch()
-        self.assert_passes()
-        (self.machine.bin / "c++").unlink()
-        self.assertEqual(self.machine.run()[0], 4)
+        for gone in (self.give_torch() / "version.py", self.machine.bin / "c++"):
+            self.give_torch()
+            self.assert_passes()
+            gone.unlink()
+            self.assertEqual(self.machine.run(STUB_PIP_SAYS="broken")[0], 4)
 
     def test_is_made_by_one_of_several_runs_that_start_together(self):
         self.machine.lacks("cmake")
@@ -283,7 +279,8 @@ class Compiler(SetupTest):
 
 
 class Python(SetupTest):
-    def test_none_that_runs_is_one_sentence(self):
+    def test_that_does_not_serve_is_one_sentence(self):
+        self.assert_fails("wrong Python: .*python3 is 3.9, and 3.10", "set PYTHON", STUB_PYTHON_VERSION="3.9.18")
         self.machine.fake(self.machine.python, "exit 127")
         self.assert_fails("wrong Python: python3 does not run", "set PYTHON")
         self.machine.python.unlink()
@@ -296,9 +293,6 @@ class Python(SetupTest):
         self.machine.fake(self.machine.bin / "python3", f'exec "{other}" "$@"')
         self.assert_passes()
         self.assert_recorded(PYTHON=other, TORCH_VERSION="2.11.0")
-
-    def test_older_than_3_10_is_one_sentence(self):
-        self.assert_fails("wrong Python: .*python3 is 3.9, and 3.10", "set PYTHON", STUB_PYTHON_VERSION="3.9.18")
 
 
 class Packages(SetupTest):
@@ -399,24 +393,22 @@ class Torch(SetupTest):
             self.assert_recorded(TORCH_DIR=torch, TORCH_VERSION=version)
         self.assert_pip_ran(0)
 
-    def test_of_the_python_that_is_older_is_left_alone_for_the_venv(self):
-        torch = self.give_torch("2.9.1+cu128")
-        before = tree(torch)
-        older = f"setup: torch 2.9.1+cu128 of {self.machine.python} is older than 2.10: using a private .venv"
-        self.assert_passes(says=[older, VENV_LINE])
-        self.assert_recorded(TORCH_VERSION="2.13.0+cpu")
-        self.assertEqual(tree(torch), before)
-
-    def test_without_headers_is_left_alone_for_the_venv(self):
-        (self.give_torch() / HEADER).unlink()
-        headless = f"setup: torch 2.13.0 of {self.machine.python} has no C++ headers: using a private .venv"
-        self.assert_passes(says=[headless, VENV_LINE])
+    def test_of_the_python_that_does_not_serve_is_left_alone_for_the_venv(self):
+        for version, fault in (("2.9.1+cu128", "is older than 2.10"), ("2.13.0", "has no C++ headers")):
+            self.machine = self.fresh()
+            torch = self.give_torch(version)
+            if "headers" in fault:
+                (torch / HEADER).unlink()
+            before = tree(torch)
+            said = f"setup: torch {version} of {self.machine.python} {fault}: using a private .venv"
+            self.assert_passes(says=[said, VENV_LINE])
+            self.assert_recorded(TORCH_VERSION="2.13.0+cpu")
+            self.assertEqual(tree(torch), before)
 
     def test_missing_from_a_named_python_is_said_and_that_python_makes_the_venv(self):
         self.give_torch()
         other = self.make_python(self.machine.root / "other/bin")
-        without = f"setup: {other} has no torch: using a private .venv"
-        self.assert_passes(PYTHON=other, says=[without, VENV_LINE])
+        self.assert_passes(PYTHON=other, says=[f"setup: {other} has no torch: using a private .venv", VENV_LINE])
         self.assert_recorded(TORCH_DIR=self.machine.venv / "lib/python3.11/site-packages/torch")
 
 
