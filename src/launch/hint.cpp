@@ -189,7 +189,8 @@ constexpr std::array<SignalWords, 14> kSignals = {{
 std::string signal_hint(const Failure& failure) {
   const int signal = failure.end.status.signal;
   const bool says_why = !failure.evidence.error.empty() && !failure.evidence.error.starts_with("Fatal Python error");
-  if (signal == SIGABRT && says_why) return {};
+  const bool by_us = failure.end.told_to_stop && (signal == SIGTERM || signal == SIGKILL);
+  if (by_us || (signal == SIGABRT && says_why)) return {};
   if (signal == SIGKILL) return killed(failure);
   if (signal == SIGBUS) return str("memory that is mapped to a file was not there. ", shared_memory(failure));
   const auto* found = std::ranges::find(kSignals, signal, &SignalWords::signal);

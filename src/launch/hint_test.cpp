@@ -185,6 +185,15 @@ TEST(FailureHint, PutsSignalsIntoWords) {
   expect_says(hint_of_signal(SIGRTMIN + 3), "someone sent it this signal");
 }
 
+TEST(FailureHint, BlamesNobodyForASignalOfOurs) {
+  RankEnd end;
+  end.told_to_stop = true;
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    end.status.signal = signal;
+    EXPECT_EQ(failure_hint(end, {}, {}), "");
+  }
+}
+
 TEST(FailureHint, ExplainsTheCodesOfShellsAndArguments) {
   expect_says(hint({.code = 127}, "bash: line 1: nosuchcmd: command not found\n"), "did not find a command");
   expect_says(hint({.code = 126}, "bash: line 1: /etc/passwd: Permission denied\n"), "chmod +x");

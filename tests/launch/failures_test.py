@@ -11,24 +11,22 @@ import unittest
 
 from support import LIMIT, TANDEM, LaunchTest
 
-# Rank 1 raises while the others wait for it, and takes long to be gone: they lose their connection and fail before it has.
+# Rank 1 raises while the others wait for it, and is gone last: they lose their connection, and fail or are stopped before it.
 GLOO = """
 import atexit, os, sys, time
 import torch, torch.distributed as dist
+rank = int(os.environ["RANK"])
+open(f"pid{rank}", "w").write(str(os.getpid()))
 dist.init_process_group("gloo")
-rank = dist.get_rank()
 dist.barrier()
 if rank == 1:
     def linger():
-        while not all(os.path.exists(f"gone{other}") for other in (0, 2, 3)):
+        while any(os.path.exists("/proc/" + open(f"pid{other}").read()) for other in (0, 2, 3)):
             time.sleep(0.01)  # poll
     atexit.register(linger)
     atexit.register(dist.destroy_process_group)
     raise ValueError("the third shard is broken")
-try:
-    dist.all_reduce(torch.ones(10))
-finally:
-    atexit.register(lambda: open(f"gone{rank}", "w").close())
+dist.all_reduce(torch.ones(10))
 """
 
 HOG = """
