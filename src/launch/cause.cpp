@@ -30,12 +30,12 @@ Evidence evidence_of(const RankEnd& end) {
 // Someone pressed Ctrl-C; that is nobody's error.
 bool is_interrupt(const Evidence& evidence) { return evidence.error.starts_with("KeyboardInterrupt"); }
 
-Part part_of(const RankEnd& end, const Evidence& evidence) {
+Part part_of(const RankEnd& end, const Evidence& evidence, bool after_lost_peer) {
   const bool has_word = !evidence.error.empty() && !is_interrupt(evidence);
   if (is_fault(end.status.signal)) return Part::OwnError;
   if (end.told_to_stop) {
     const bool spoke_first = has_word && evidence.at_end;
-    if (!spoke_first) return Part::Stopped;
+    if (!spoke_first || !after_lost_peer) return Part::Stopped;
     return evidence.about_peer ? Part::LostPeer : Part::OwnError;
   }
   if (end.status.ok()) return Part::Succeeded;
@@ -52,25 +52,38 @@ int exit_code_of(const RankEnd& end, Part part) {
   return end.status.shell_code();
 }
 
+bool is_first_lost_peer(std::span<const RankEnd> ends, const std::vector<Evidence>& evidence) {
+  std::size_t first = ends.size();
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i].told_to_stop || ends[i].status.ok()) continue;
+    if (first == ends.size() || ends[i].order < ends[first].order) first = i;
+  }
+  return first < ends.size() && part_of(ends[first], evidence[first], false) == Part::LostPeer;
+}
+
 }  // namespace
 
-Judgement judge(const RankEnd& end) {
-  Evidence evidence = evidence_of(end);
-  const Part part = part_of(end, evidence);
-  return {.part = part, .evidence = std::move(evidence)};
+std::vector<Judgement> judge(std::span<const RankEnd> ends) {
+  std::vector<Evidence> evidence;
+  for (const RankEnd& end : ends) evidence.push_back(evidence_of(end));
+  const bool after_lost_peer = is_first_lost_peer(ends, evidence);
+  std::vector<Judgement> judgements;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const Part part = part_of(ends[i], evidence[i], after_lost_peer);
+    judgements.push_back({.part = part, .evidence = std::move(evidence[i])});
+  }
+  return judgements;
 }
 
 Cause find_cause(std::span<const RankEnd> ends) {
-  std::size_t index = 0;
-  Judgement best = judge(ends[0]);
+  std::vector<Judgement> judgements = judge(ends);
+  std::size_t best = 0;
   for (std::size_t i = 1; i < ends.size(); ++i) {
-    Judgement judgement = judge(ends[i]);
-    if (std::tie(judgement.part, ends[i].order) < std::tie(best.part, ends[index].order)) {
-      index = i;
-      best = std::move(judgement);
-    }
+    if (std::tie(judgements[i].part, ends[i].order) < std::tie(judgements[best].part, ends[best].order)) best = i;
   }
-  return {.index = index, .evidence = std::move(best.evidence), .exit_code = exit_code_of(ends[index], best.part)};
+  return {.index = best,
+          .evidence = std::move(judgements[best].evidence),
+          .exit_code = exit_code_of(ends[best], judgements[best].part)};
 }
 
 }  // namespace tandem

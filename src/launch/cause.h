@@ -38,7 +38,9 @@ struct Judgement {
   Evidence evidence;
 };
 
-Judgement judge(const RankEnd& end);
+// One for each of `ends`. A rank that we told to stop counts as failed by what it had said before only if the first one
+// to end had merely lost a peer: otherwise it was alive and well, whatever it had logged.
+std::vector<Judgement> judge(std::span<const RankEnd> ends);
 
 struct Cause {
   std::size_t index = 0;  // in `ends`

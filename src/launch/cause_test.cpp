@@ -90,6 +90,12 @@ TEST(FindCause, RanksThatWeStoppedAreNotTheCause) {
   EXPECT_EQ(verdict({stopped(0, kTerm, handled), ended(1, {.code = 3})}), (Verdict{1, 3}));
 }
 
+TEST(FindCause, ARankThatWasWellIsNotTheCauseForWhatItHadLogged) {
+  EXPECT_EQ(verdict({stopped(0, kTerm, kOwn), ended(1, {.code = 3})}), (Verdict{1, 3}));
+  EXPECT_EQ(verdict({stopped(0, kTerm, "ERROR: could not reach the tracker, going on\n"), ended(1, {.code = 9}, kOwn)}),
+            (Verdict{1, 9}));
+}
+
 TEST(FindCause, AnInterruptIsNobodysError) {
   const char* interrupt = "Traceback (most recent call last):\n  File \"t.py\", line 3\nKeyboardInterrupt\n";
   EXPECT_EQ(verdict({stopped(0, {.signal = SIGINT}, interrupt), ended(1, kCode1, kPeer)}), (Verdict{1, 1}));

@@ -134,7 +134,6 @@ void Console::flush() {
 void Console::finish() {
   for (const Stream stream : {Stream::Out, Stream::Error}) {
     lines(stream).fold.release_all(emit_to(stream));
-    outlet(stream).finish();
   }
 }
 

@@ -84,8 +84,9 @@ class Console {
   // A line of our own on standard error, never behind half a line of a rank.
   void say(std::string_view line);
 
-  void flush();         // lines that were held back long enough
-  void finish();        // all of them
+  void flush();                                                        // lines that were held back long enough
+  void finish();                                                       // all of them
+  bool waiting() const { return out_.waiting() || error_.waiting(); }  // for a reader
   int poll_ms() const;  // until `flush` has something to do; -1: nothing is held back
 
   Outlet& outlet(Stream stream) { return stream == Stream::Out ? out_ : error_; }

@@ -13,6 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kShownBytes = 60;  // of a line that makes no sense
+
 bool is_variable_name(std::string_view name) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
   constexpr std::string_view kInside = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -96,10 +98,24 @@ void add_kaggle(Defaults& defaults, std::vector<std::string>& notes, const RunOp
   }
 }
 
+// What a rank's place depends on, and by what it is found again, is not for the user to change.
+void check_free(const std::string& name, const std::string& where) {
+  const Variables own = worker_variables({});
+  const bool is_own = std::ranges::find(own, name, &Variables::value_type::first) != own.end();
+  if (!is_own && !name.starts_with("TANDEM_")) return;
+  fail(ErrorKind::Usage, str(where, ": ", name, " is set by tandem itself, for each rank"),
+       "leave it out; the flags of `tandem run --help` decide ranks, addresses and ports");
+}
+
 void add_exports(Variables& variables, std::vector<std::string>& notes, const EnvironmentOptions& options,
                  const Lookup& variable) {
   for (const std::string& item : options.set.items) {
     const std::string name = item.substr(0, item.find('='));
+    if (!is_variable_name(name)) {
+      fail(ErrorKind::Usage, str("-x: '", name.substr(0, kShownBytes), "' is no name of a variable"),
+           "try -x NAME=value, or -x NAME to pass yours on");
+    }
+    check_free(name, "-x");
     if (name.size() < item.size()) {
       set_variable(variables, name, item.substr(name.size() + 1));
     } else if (const auto own = variable(name)) {
@@ -137,9 +153,10 @@ Variables read_env_file(const fs::path& path) {
     const std::string_view name = trim(line.substr(0, equals));
     const auto value = equals == line.npos ? std::nullopt : value_of(line.substr(equals + 1));
     if (!value || !is_variable_name(name)) {
-      fail(ErrorKind::Config, str(path, ':', number, ": '", line, "' is not NAME=value"),
+      fail(ErrorKind::Config, str(path, ':', number, ": '", line.substr(0, kShownBytes), "' is not NAME=value"),
            "write one NAME=value a line; quotes around a value must be closed");
     }
+    check_free(std::string(name), str(path, ':', number));
     set_variable(variables, std::string(name), *value);
   }
   return variables;

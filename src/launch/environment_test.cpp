@@ -77,14 +77,20 @@ TEST(Variables, ThatAreExportedWin) {
   SampleMachine machine;
   const TempFile file("OMP_NUM_THREADS=9\nA=file\nB=file\n");
   machine.variables["OWN"] = "mine";
-  const LaunchPlan plan =
-      machine.plan({"-x", "B=x=1,2", "-x", "OWN", "-x", "NONE", "--env-file", file.path(), "-x", "RANK=7", "prog"});
+  const LaunchPlan plan = machine.plan({"-x", "B=x=1,2", "-x", "OWN", "-x", "NONE", "--env-file", file.path(), "prog"});
   EXPECT_EQ(variable_of(plan, 0, "OMP_NUM_THREADS"), "9");
   EXPECT_EQ(variable_of(plan, 0, "A"), "file");
   EXPECT_EQ(variable_of(plan, 0, "B"), "x=1,2");
   EXPECT_EQ(variable_of(plan, 0, "OWN"), "mine");
-  EXPECT_EQ(variable_of(plan, 0, "RANK"), "7");
   EXPECT_TRUE(has_note(plan, "-x NONE: the variable is not set, so there is nothing to pass on"));
+}
+
+TEST(Variables, ThatAreTandemsOwnCannotBeExported) {
+  SampleMachine machine;
+  for (const char* item : {"RANK=7", "TANDEM_RUN_ID=x", "MASTER_PORT=1"}) {
+    EXPECT_THROW(machine.plan({"-x", item, "prog"}), Error) << item;
+  }
+  EXPECT_THROW(machine.plan({"-x", "1A=2", "prog"}), Error);
 }
 
 TEST(Variables, OfAccelerateAreSetWhereItIsMeant) {

@@ -54,14 +54,22 @@ pid_t fork_aside() { return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, 
 
 }  // namespace
 
-Guard::Guard(const std::string& run_id) {
+Guard::Guard(const std::string& run_id) : run_id_(run_id) { start(); }
+
+void Guard::start() {
   Fd launcher(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   pid_ = launcher ? fork_aside() : -1;
   if (pid_ < 0) {
     fail(ErrorKind::Launch, str("no guard process: ", errno_text(errno)),
          "check the limits of processes and open files (ulimit -u, ulimit -n); Linux 5.3 or newer is needed");
   }
-  if (pid_ == 0) keep_watch(run_id, std::move(launcher));
+  if (pid_ == 0) keep_watch(run_id_, std::move(launcher));
+  pidfd_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+}
+
+void Guard::renew() {
+  dismiss();
+  start();
 }
 
 void Guard::dismiss() {

@@ -15,10 +15,16 @@ class Guard {
   Guard& operator=(const Guard&) = delete;
 
   int pid() const { return pid_; }
+  int pidfd() const { return pidfd_.get(); }  // readable once somebody has killed it
+  void renew();                               // after that
   void dismiss();
 
  private:
+  void start();
+
+  std::string run_id_;
   int pid_ = 0;
+  Fd pidfd_;
 };
 
 }  // namespace tandem

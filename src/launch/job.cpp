@@ -146,7 +146,7 @@ Json::Object to_json(const JobRecord& record) {
 
 JobFolder::JobFolder(JobRecord record, fs::path path)
     : record_(std::move(record)), path_(std::move(path)), events_(open_events(path_)) {
-  if (record_.log_dir != path_) copy_ = open_events(record_.log_dir);
+  if (record_.log_dir != path_ && fs::is_directory(record_.log_dir)) copy_ = open_events(record_.log_dir);
 }
 
 JobFolder JobFolder::create(JobRecord record) {
@@ -173,13 +173,6 @@ void JobFolder::event(Json::Object event) const {
   const std::string line = str(json_text(std::move(event)), '\n');
   write_all(events_.get(), line);
   if (copy_) write_all(copy_.get(), line);
-}
-
-void JobFolder::update(const JobRecord& record) {
-  record_ = record;
-  const fs::path fresh = path_ / "job.json.new";
-  write_file(fresh, record_text(record_));
-  if (::rename(fresh.c_str(), (path_ / "job.json").c_str()) != 0) fail_to_make(path_ / "job.json");
 }
 
 fs::path jobs_folder() {

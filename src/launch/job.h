@@ -49,9 +49,6 @@ class JobFolder {
   // Appends one line to launch.jsonl, the time first. A full disk loses the line and not the job.
   void event(Json::Object event) const;
 
-  // Puts another record in the place of job.json, at once and whole.
-  void update(const JobRecord& record);
-
  private:
   JobFolder(JobRecord record, std::filesystem::path path);
 

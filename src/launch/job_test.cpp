@@ -143,15 +143,6 @@ TEST_F(JobTest, LosesOnlyTheDamagedLinesOfItsEvents) {
   EXPECT_EQ(find_job("train").ranks.size(), 2U);
 }
 
-TEST_F(JobTest, IsUpdatedInPlace) {
-  JobFolder folder = make("train", "", true);
-  JobRecord record = folder.record();
-  record.master_port = 1234;
-  folder.update(record);
-  EXPECT_EQ(find_job("train").record.master_port, 1234);
-  EXPECT_EQ(folder.record().master_port, 1234);
-}
-
 TEST_F(JobTest, IsNamedAfterItsProgramAndNumbered) {
   const auto name_for = [](std::vector<std::string> command) {
     JobRecord record;

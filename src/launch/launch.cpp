@@ -1,12 +1,14 @@
 #include "launch/launch.h"
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <tandem/error.h>
 #include <tandem/units.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -28,8 +30,14 @@ namespace {
 constexpr std::size_t kKeptJobs = 50;
 constexpr std::size_t kSpareJobs = 10;
 
+constexpr std::chrono::seconds kFarewell{1};
+
+constexpr std::array kHarmless = {SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP};
+
+bool ends_launcher(int signal) { return std::ranges::count(kHarmless, signal) == 0; }
+
 std::vector<int> watched_signals(const LifeOptions& options) {
-  std::vector<int> signals = {SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP};
+  std::vector<int> signals(kHarmless.begin(), kHarmless.end());
   for (const std::string& name : options.signals_to_handle) signals.push_back(signal_number(name).value());
   return signals;
 }
@@ -121,7 +129,7 @@ class RestartPolicy {
   bool allows(const GroupEnd& end, int attempt) {
     const Cause cause = find_cause(end.ranks);
     const RankEnd& rank = end.ranks[cause.index];
-    const std::string way = str(rank.rank, ' ', rank.status.text(), ' ', cause.evidence.error);
+    const std::string way = str(rank.status.text(), ' ', cause.evidence.error);
     const bool is_early = end.seconds < std::chrono::duration<double>(options_.min_uptime).count();
     repeated_ = is_early && way == last_early_way_;
     last_early_way_ = is_early ? way : "";
@@ -144,6 +152,7 @@ class Launch {
     for (int attempt = 0;; ++attempt) {
       const GroupEnd end = run_attempt(attempt, on_start);
       if (end.ok()) return finish({.exit_code = 0, .outcome = "succeeded", .json = {}}, "all succeeded");
+      told_to_end_ = end.signal.has_value();
       if (end.signal) return finish_stopped(*end.signal);
       if (end.stall)
         return finish({.exit_code = exit_code(ErrorKind::Timeout), .outcome = "stalled", .json = {}},
@@ -179,7 +188,7 @@ class Launch {
   }
 
   LaunchResult finish_failed(const GroupEnd& end, int attempt) {
-    job_.console.finish();  // what the ranks said comes before what we say of it
+    write_out();  // what the ranks said comes before what we say of it
     const Cause cause = find_cause(end.ranks);
     FailureReport report = report_failure(end.ranks, witness_.look(job_.plan, job_.control), job_.folder.log_dir());
     if (!options_.streams.json) job_.console.say(report.text);
@@ -202,7 +211,8 @@ class Launch {
   }
 
   // A launcher above us may want to know the cause, as torchrun's would.
-  void pass_on(const RankEnd& rank, const Cause& cause) {
+  void pass_on(const RankEnd& rank, Cause cause) {
+    if (cause.evidence.error.empty()) cause.evidence.error = rank.status.text();
     const auto path = environment_variable("TORCHELASTIC_ERROR_FILE");
     if (!path) return;
     const Fd file(::open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -219,7 +229,7 @@ class Launch {
 
   LaunchResult finish(LaunchResult result, const std::string& words) {
     const double seconds = watch_.seconds();
-    job_.console.finish();
+    write_out();
     const int lost = job_.console.outlet(Stream::Out).error();
     if (lost != 0 && lost != EPIPE && lost != EBADF) {
       job_.say(str("standard output took no more (", errno_text(lost), "): all of it is in ", job_.folder.log_dir()));
@@ -238,8 +248,19 @@ class Launch {
     } else if (!options_.streams.quiet || result.exit_code != 0) {
       job_.say(str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", words));
     }
-    job_.console.finish();
+    write_out();
     return result;
+  }
+
+  // Whoever reads us may be asleep. We wait for him, but not when we were told to end, and not after being told now.
+  void write_out() {
+    job_.console.finish();
+    job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] {
+      while (const auto signal = job_.signals.take()) told_to_end_ = told_to_end_ || ends_launcher(*signal);
+    });
+    const Deadline farewell(kFarewell);
+    while (job_.console.waiting() && !(told_to_end_ && farewell.passed())) job_.loop.wait(farewell.poll_ms() + 1);
+    job_.loop.forget(job_.signals.fd());
   }
 
   const RunOptions& options_;
@@ -247,6 +268,7 @@ class Launch {
   RestartPolicy restarts_;
   Witness witness_;
   Stopwatch watch_;
+  bool told_to_end_ = false;
 };
 
 }  // namespace
@@ -262,8 +284,8 @@ LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan
   Guard guard(plan.env.tandem_run_id);
   SignalQueue signals(watched_signals(options.life));
   EventLoop loop;
-  Outlet out(STDOUT_FILENO, loop);
-  Outlet error(STDERR_FILENO, loop);
+  Outlet out(STDOUT_FILENO, loop, options.streams.detach);
+  Outlet error(STDERR_FILENO, loop, options.streams.detach);
   const StreamChoice streams(options, dialect, plan, own_streams(environment_variable), folder.log_dir());
   Console console(streams.console(environment_variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("")), out,
                   error);

@@ -135,6 +135,9 @@ void validate(const LifeOptions& options) {
   if (options.max_restarts < 0) refuse(str("max-restarts is ", options.max_restarts, ", less than none"), "try 3");
   check_time("min-uptime", options.min_uptime, milliseconds(0));
   check_time("shutdown-timeout", options.shutdown_timeout, milliseconds(0));
+  if (options.on_stall == OnStall::Stop && !options.stall_timeout) {
+    refuse("on-stall is stop, but no stall-timeout says when a rank is stuck", "add --stall-timeout 5m");
+  }
   check_time("stall-timeout", options.stall_timeout.value_or(milliseconds(1)), milliseconds(1));
   for (const std::string& name : options.signals_to_handle) {
     if (signal_number(name)) continue;

@@ -1,5 +1,6 @@
 #include "launch/outlet.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -8,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+
+#include "base/text.h"
 
 namespace tandem {
 namespace {
@@ -18,15 +21,23 @@ bool may_block(int fd) {
   return S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || ::isatty(fd) == 1;
 }
 
-bool is_ready(int fd, int timeout_ms) {
+Fd open_again(int fd) {
+  return Fd(::open(str("/proc/self/fd/", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+bool is_ready(int fd) {
   pollfd event{.fd = fd, .events = POLLOUT, .revents = 0};
-  return ::poll(&event, 1, timeout_ms) > 0;
+  return ::poll(&event, 1, 0) > 0;
 }
 
 }  // namespace
 
-Outlet::Outlet(int fd, EventLoop& loop)
-    : fd_(fd), loop_(loop), terminal_(::isatty(fd) == 1), may_block_(may_block(fd)) {}
+Outlet::Outlet(int fd, EventLoop& loop, bool shared)
+    : own_(::isatty(fd) == 1 && !shared ? open_again(fd) : Fd()),
+      fd_(own_ ? own_.get() : fd),
+      loop_(loop),
+      terminal_(::isatty(fd) == 1),
+      may_block_(may_block(fd)) {}
 
 Outlet::~Outlet() { loop_.forget(fd_); }
 
@@ -51,9 +62,10 @@ void Outlet::put_line(std::string_view line) {
 // takes PIPE_BUF bytes without blocking.
 void Outlet::write_some() {
   std::size_t done = 0;
-  while (done < waiting_.size() && is_ready(fd_, 0)) {
+  while (done < waiting_.size() && is_ready(fd_)) {
     const ssize_t count = ::write(fd_, waiting_.data() + done, std::min<std::size_t>(PIPE_BUF, waiting_.size() - done));
-    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) break;
     if (count < 0) {
       error_ = errno;
       done = waiting_.size();
@@ -65,13 +77,6 @@ void Outlet::write_some() {
   waiting_.erase(0, done);
   if (waiting_.empty()) loop_.forget(fd_);
   if ((broken() || (was_crowded && !crowded())) && drained) drained();
-}
-
-void Outlet::finish() {
-  while (!waiting_.empty() && !broken()) {
-    is_ready(fd_, -1);
-    write_some();
-  }
 }
 
 }  // namespace tandem

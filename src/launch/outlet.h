@@ -12,7 +12,8 @@ namespace tandem {
 // keep us from watching the ranks.
 class Outlet {
  public:
-  Outlet(int fd, EventLoop& loop);
+  // `shared`: whoever shares the terminal behind `fd` with us may replace it, so it is not opened again.
+  Outlet(int fd, EventLoop& loop, bool shared = false);
   ~Outlet();
   Outlet(const Outlet&) = delete;
   Outlet& operator=(const Outlet&) = delete;
@@ -23,18 +24,17 @@ class Outlet {
   bool crowded() const { return waiting_.size() > kCrowded; }  // whoever can should write no more until `drained`
   bool broken() const { return error_ != 0; }                  // what is put is dropped
   int error() const { return error_; }                         // the errno that broke it; EPIPE: its reader is gone
+  bool waiting() const { return !waiting_.empty() && !broken(); }
   bool is_terminal() const { return terminal_; }
   bool at_line_start() const { return at_line_start_; }
   std::function<void()> drained;
-
-  // Waits until everything is written.
-  void finish();
 
  private:
   static constexpr std::size_t kCrowded = 1 << 20;
 
   void write_some();
 
+  Fd own_;  // a terminal opened again, so that writing to it never blocks
   int fd_;
   EventLoop& loop_;
   bool terminal_;

@@ -56,9 +56,10 @@ Pipe make_terminal() {
 
 RankOutput::RankOutput(const OutputPlan& plan, int local_rank, EventLoop& loop, Console& console)
     : local_rank_(local_rank), loop_(loop), console_(console), log_(open_log(plan.log, O_APPEND)) {
-  shared_terminal_ = plan.out.terminal && plan.error.terminal;
+  const bool is_hidden = !plan.out.shown && !plan.error.shown && !plan.out.own_file && !plan.error.own_file;
+  joined_ = is_hidden || (plan.out.terminal && plan.error.terminal);
   open(Stream::Out, plan.out);
-  if (!shared_terminal_) open(Stream::Error, plan.error);
+  if (!joined_) open(Stream::Error, plan.error);
   match_window();
 }
 

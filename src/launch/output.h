@@ -34,7 +34,7 @@ class RankOutput {
 
   // The rank's ends, for the time of its start.
   int out_end() const { return source(Stream::Out).child_end.get(); }
-  int error_end() const { return shared_terminal_ ? out_end() : source(Stream::Error).child_end.get(); }
+  int error_end() const { return joined_ ? out_end() : source(Stream::Error).child_end.get(); }
   void started();
 
   bool ended() const;  // every process that could write has let go
@@ -67,7 +67,7 @@ class RankOutput {
   int local_rank_;
   EventLoop& loop_;
   Console& console_;
-  bool shared_terminal_ = false;
+  bool joined_ = false;  // both streams are one, so that their order is kept
   Fd log_;
   std::array<Source, 2> sources_;
   std::uint64_t num_bytes_ = 0;

@@ -26,7 +26,9 @@ int earlier(int one, int other) {
 
 }  // namespace
 
-void RunningJob::say(const std::string& line) { console.say(str("tandem: ", line, '\n')); }
+void RunningJob::say(const std::string& line) {
+  if (!options.streams.json) console.say(str("tandem: ", line, '\n'));
+}
 
 bool GroupEnd::ok() const {
   return !signal && !stall && std::ranges::all_of(ranks, [](const RankEnd& end) { return end.status.ok(); });
@@ -39,6 +41,7 @@ RankGroup::RankGroup(RunningJob& job, int attempt) : job_(job), attempt_(attempt
     next_look_.emplace(Stopwatch::Clock::duration::zero());
   }
   for (int local_rank = 0; local_rank < job_.plan.env.world.local_size; ++local_rank) start(local_rank);
+  watch_guard();
   job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] {
     while (const auto signal = job_.signals.take()) on_signal(*signal);
   });
@@ -123,30 +126,22 @@ void RankGroup::on_exit(Rank& rank) {
   if (!status.ok() && !stopping_) on_failure(rank);
 }
 
-// A rank that only lost a peer is often gone before the one that is to blame. That one is not disturbed for a while, so
-// that its own exit code and last words are kept.
+// A rank that only lost a peer is often gone before the one that is to blame, which may not even have spoken yet. So
+// those that do not complain of a peer themselves are not disturbed for a while: exit code and last words are kept.
 void RankGroup::on_failure(const Rank& rank) {
   stopping_ = true;
   job_.control.abort(rank.rank);
   grace_.emplace(job_.options.life.shutdown_timeout);
-  for (const auto& other : ranks_) other->output.read_what_is_there();
-  std::vector<Rank*> spared;
-  if (find_evidence(rank.output.tail()).about_peer) spared = ranks_with_own_error();
-  if (!spared.empty())
-    patience_.emplace(std::min<Stopwatch::Clock::duration>(kPatience, job_.options.life.shutdown_timeout));
   for (const auto& other : ranks_) {
-    if (std::ranges::count(spared, other.get()) == 0) tell_to_stop(*other, SIGTERM);
+    if (other->running()) on_exit(*other);  // one that ended just now was not stopped by us
+    other->output.read_what_is_there();
   }
-}
-
-std::vector<RankGroup::Rank*> RankGroup::ranks_with_own_error() {
-  std::vector<Rank*> found;
-  for (const auto& rank : ranks_) {
-    if (!rank->running()) continue;
-    const Evidence evidence = find_evidence(rank->output.tail());
-    if (!evidence.error.empty() && !evidence.about_peer) found.push_back(rank.get());
+  const bool lost_peer = find_evidence(rank.output.tail()).about_peer;
+  if (lost_peer) patience_.emplace(std::min<Stopwatch::Clock::duration>(kPatience, job_.options.life.shutdown_timeout));
+  for (const auto& other : ranks_) {
+    const bool may_be_cause = lost_peer && !find_evidence(other->output.tail()).about_peer;
+    if (!may_be_cause) tell_to_stop(*other, SIGTERM);
   }
-  return found;
 }
 
 void RankGroup::tell_to_stop(Rank& rank, int signal) {
@@ -237,6 +232,16 @@ void RankGroup::look_for_stall() {
   grace_.emplace(job_.options.life.shutdown_timeout);
 }
 
+// Without a guard our own death would leave the ranks' children behind.
+void RankGroup::watch_guard() {
+  job_.loop.watch(job_.guard.pidfd(), EPOLLIN, [this] {
+    job_.loop.forget(job_.guard.pidfd());
+    job_.guard.renew();
+    watch_guard();
+    job_.say("the guard process was killed; another one has taken its place");
+  });
+}
+
 // The ranks themselves are left to their pidfds, which keep the order of death.
 bool RankGroup::is_running_rank(int pid) const {
   return std::ranges::any_of(ranks_, [&](const auto& rank) { return rank->running() && rank->process->pid() == pid; });
@@ -255,6 +260,7 @@ RankEnd RankGroup::rank_end(const Rank& rank) const {
 
 GroupEnd RankGroup::result() {
   job_.loop.forget(job_.signals.fd());
+  job_.loop.forget(job_.guard.pidfd());
   for (const Stream stream : {Stream::Out, Stream::Error}) job_.console.outlet(stream).drained = nullptr;
   GroupEnd end{.ranks = {}, .signal = signal_, .stall = stall_, .seconds = watch_.seconds()};
   for (const auto& rank : ranks_) {

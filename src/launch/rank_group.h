@@ -34,7 +34,7 @@ struct RunningJob {
   SignalQueue& signals;
   Console& console;
   ControlPage& control;
-  const Guard& guard;
+  Guard& guard;
 
   // One line of ours, on standard error.
   void say(const std::string& line);
@@ -85,12 +85,12 @@ class RankGroup {
   bool any_running() const;
   int timeout_ms() const;
 
-  std::vector<Rank*> ranks_with_own_error();
   void tell_to_stop(Rank& rank, int signal);
   void tell_all_to_stop(int signal);
   void kill_all();
   void give_up_on_unkillable();
   void look_for_stall();
+  void watch_guard();
   bool is_running_rank(int pid) const;
   GroupEnd result();
   RankEnd rank_end(const Rank& rank) const;

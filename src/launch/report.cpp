@@ -56,10 +56,10 @@ std::string hint_text(const std::string& hint) {
 
 using RanksByPart = std::map<Part, std::vector<int>>;
 
-RanksByPart sort_others(std::span<const RankEnd> ends, std::size_t cause) {
+RanksByPart sort_others(std::span<const RankEnd> ends, const std::vector<Judgement>& judgements, std::size_t cause) {
   RanksByPart ranks;
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    if (i != cause) ranks[judge(ends[i]).part].push_back(ends[i].rank);
+    if (i != cause) ranks[judgements[i].part].push_back(ends[i].rank);
   }
   return ranks;
 }
@@ -99,12 +99,12 @@ Json ranks_json(const RanksByPart& ranks, Part part) {
 FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances& now, const std::string& log_folder) {
   const Cause cause = find_cause(ends);
   const RankEnd& end = ends[cause.index];
-  const Judgement judgement = judge(end);
-  const RanksByPart others = sort_others(ends, cause.index);
+  const std::vector<Judgement> judgements = judge(ends);
+  const RanksByPart others = sort_others(ends, judgements, cause.index);
   const std::string hint = failure_hint(end, cause.evidence, now);
   const std::string log = log_folder.empty() ? "" : str(log_folder, "/rank", end.rank, ".log");
   return {.text = str(headline(end, cause.exit_code), story(end, cause.evidence), hint_text(hint), others_text(others),
-                      missing_text(judgement, others),
+                      missing_text(judgements[cause.index], others),
                       log.empty() ? "" : str("tandem: its whole output is in ", log, '\n')),
           .json = Json::Object{{"rank", end.rank},
                                {"exit_code", cause.exit_code},

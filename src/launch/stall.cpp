@@ -10,7 +10,7 @@ namespace tandem {
 namespace {
 
 constexpr double kIdleShare = 0.01;  // of a core
-constexpr double kBusyShare = 0.5;
+constexpr double kBusyShare = 0.1;
 
 double seconds(Stopwatch::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
@@ -24,9 +24,9 @@ std::string since_text(Stopwatch::Clock::duration time) {
 }  // namespace
 
 void StallWatch::follow(const StallSample& sample, Time now) {
-  const auto [place, is_new] = tracks_.try_emplace(sample.rank, Track{sample, now, sample, now, now, now});
+  const auto place = tracks_.try_emplace(sample.rank, Track{sample, sample, now, sample, now, now}).first;
   Track& track = place->second;
-  if (track.last.pid != sample.pid) track = {sample, now, sample, now, now, now};  // started again
+  if (track.last.pid != sample.pid) track = {sample, sample, now, sample, now, now};  // started again
   const bool wrote = sample.output_bytes != track.last.output_bytes;
   // Over the whole limit, so that a moment's work, or a tick of the clock, counts for as little as it is.
   const double allowed = kIdleShare * std::max(seconds(limit_), seconds(now - track.idle_since));
@@ -35,11 +35,15 @@ void StallWatch::follow(const StallSample& sample, Time now) {
     track.idle_from = sample;
     track.idle_since = now;
   }
-  const double spun = sample.cpu_seconds - track.last.cpu_seconds;
-  if (wrote || is_new || spun <= kBusyShare * seconds(now - track.last_time)) track.busy_since = now;
+  // On average, since ranks that share a core are off it for a while.
+  const auto spinning = now - track.busy_since;
+  const double spun = sample.cpu_seconds - track.busy_from.cpu_seconds;
+  if (wrote || (spinning >= limit_ / 5 && spun < kBusyShare * seconds(spinning))) {
+    track.busy_from = sample;
+    track.busy_since = now;
+  }
   if (!is_stopped(sample)) track.stopped_since = now;
   track.last = sample;
-  track.last_time = now;
 }
 
 std::optional<Stall> StallWatch::look(std::span<const StallSample> samples, Time now) {

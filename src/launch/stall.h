@@ -29,7 +29,7 @@ struct Stall {
 };
 
 // Finds ranks that are stuck. A rank is idle when for the limit it has written nothing and used less than 1 % of a
-// core; it spins when it has written nothing and used more than half of one. Stuck are: ranks stopped for the limit;
+// core; it spins when it has written nothing and used more than a tenth of one. Stuck are: ranks stopped for the limit;
 // all ranks, when all are idle; one rank, when it is idle and all others spin.
 class StallWatch {
  public:
@@ -47,9 +47,9 @@ class StallWatch {
   // A rank since it last did something else.
   struct Track {
     StallSample last;
-    Time last_time;
     StallSample idle_from;
     Time idle_since;
+    StallSample busy_from;
     Time busy_since;
     Time stopped_since;
   };

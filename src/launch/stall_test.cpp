@@ -107,6 +107,15 @@ TEST(StallWatch, NamesTheOneIdleRankWhileAllOthersSpin) {
   EXPECT_EQ(said[0].stall.text, "rank 2 has been idle for 5m while the others compute");
 }
 
+TEST(StallWatch, NamesTheIdleOneWhereTheOthersShareACore) {
+  const auto said = watch(600, [](int second) {
+    const bool is_on = second / 30 % 3 != 0;
+    return std::vector{computing(0, is_on ? second / 3 : (second - 30) / 3), sleeping(1), computing(2, second / 3)};
+  });
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_EQ(said[0].stall.ranks, std::vector{1});
+}
+
 TEST(StallWatch, BlamesNobodyWhileAnotherRankWritesOrHardlyWorks) {
   EXPECT_TRUE(watch(3000, [](int second) {
                 StallSample writer = computing(1, second);
@@ -114,7 +123,7 @@ TEST(StallWatch, BlamesNobodyWhileAnotherRankWritesOrHardlyWorks) {
                 return std::vector{computing(0, second), writer, sleeping(2)};
               }).empty());
   EXPECT_TRUE(watch(3000, [](int second) {
-                return std::vector{computing(0, second), computing(1, second / 3), sleeping(2)};
+                return std::vector{computing(0, second), computing(1, second / 20), sleeping(2)};
               }).empty());
 }
 

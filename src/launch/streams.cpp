@@ -41,7 +41,18 @@ StreamChoice::StreamChoice(const RunOptions& options, Dialect dialect, const Lau
       own_(own),
       log_dir_(std::move(log_dir)),
       shows_all_(dialect != Dialect::Tandem || options.streams.tee.every),
-      detached_(options.streams.detach) {}
+      detached_(options.streams.detach) {
+  for (const int rank : options_.local_ranks_filter) check_rank("local-ranks-filter", rank);
+  for (const auto& [rank, streams] : options_.redirects.of_rank) check_rank("redirects", rank);
+  for (const auto& [rank, streams] : options_.tee.of_rank) check_rank("tee", rank);
+}
+
+void StreamChoice::check_rank(const std::string& flag, int local_rank) const {
+  const int count = plan_.env.world.local_size;
+  if (local_rank < count) return;
+  fail(ErrorKind::Usage, str("--", flag, " names local rank ", local_rank, ", and there are ", count, " on this host"),
+       "local ranks count from 0");
+}
 
 ConsoleOptions StreamChoice::console(const std::string& prefix_template) const {
   return {.prefixed = shows_prefix(),

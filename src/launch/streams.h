@@ -37,6 +37,7 @@ class StreamChoice {
   bool gives_input() const { return !detached_; }
 
  private:
+  void check_rank(const std::string& flag, int local_rank) const;
   StreamPlan stream_plan(Stream stream, int local_rank) const;
   bool is_shown(Stream stream, int local_rank) const;
   bool shows_prefix() const;

@@ -68,6 +68,33 @@ class Cause(LaunchTest):
         self.assertEqual(result.returncode, 42, result.stderr)
         self.assertIn("KeyError: 'mine'", result.stderr)
 
+    def test_is_a_rank_that_has_not_even_spoken_when_the_others_lose_it(self):
+        self.write("slow.py", "import os, sys, time\n"
+                   "if os.environ['RANK'] != '1':\n"
+                   "    while not os.path.exists('closing'): time.sleep(0.01)  # poll\n"
+                   "    raise ConnectionResetError(104, 'Connection reset by peer')\n"
+                   "try:\n    raise ValueError('the third shard is broken')\n"
+                   "finally:\n"
+                   "    open('closing', 'w').close()\n"
+                   "    while sum('\"event\":\"exit\"' in line for line in open(os.environ['TANDEM_LOG_DIR'] + '/launch.jsonl')) < 1:\n"
+                   "        time.sleep(0.01)  # poll\n")
+        result = self.run_ranks("-n", "3", sys.executable, "slow.py")
+        self.assertRegex(result.stderr, r"\ntandem: rank 1 failed: exit code 1 ")
+        self.assertIn("ValueError: the third shard is broken", result.stderr)
+
+    def test_is_not_a_rank_that_was_well_whatever_it_had_logged(self):
+        script = ("import os, time, traceback\n"
+                  "if os.environ['RANK'] == '1':\n"
+                  "    while not os.path.exists('logged'): time.sleep(0.01)  # poll\n"
+                  "    os._exit(3)\n"
+                  "try: 1 / 0\n"
+                  "except ZeroDivisionError: traceback.print_exc()\n"
+                  "open('logged', 'w').close()\ntime.sleep(1000)  # poll\n")
+        self.write("well.py", script)
+        result = self.run_ranks("-n", "2", sys.executable, "well.py")
+        self.assertRegex(result.stderr, r"\ntandem: rank 1 failed: exit code 3 ")
+        self.assertEqual(result.returncode, 3)
+
     def test_is_told_by_an_error_file_alone(self):
         script = "import sys, os\nsys.stderr = open(os.devnull, 'w')\nsys.stdout = sys.stderr\nraise RuntimeError('said nowhere')"
         self.write("silent.py", script)

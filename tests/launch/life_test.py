@@ -59,7 +59,7 @@ class Ends(LaunchTest):
 
     def test_wakes_a_stopped_rank_so_that_it_can_stop(self):
         script = "[ $RANK = 1 ] && { kill -STOP $$; exit 0; }; until grep -q '^State:.T' /proc/$(cat pid)/status; do :; done; exit 5"
-        result = self.run_ranks("-n", "2", "sh", "-c", f"[ $RANK = 1 ] && echo $$ >pid; [ $RANK = 1 ] || until [ -s pid ]; do :; done; {script}")
+        result = self.run_ranks("-n", "2", "--shutdown-timeout", "1h", "sh", "-c", f"[ $RANK = 1 ] && echo $$ >pid; [ $RANK = 1 ] || until [ -s pid ]; do :; done; {script}")
         self.assertEqual(result.returncode, 5)
 
     def test_stops_what_ranks_left_behind(self):
@@ -233,7 +233,7 @@ class Signals(LaunchTest):
         self.assert_nothing_left()
 
     def test_kills_at_the_second_interrupt(self):
-        process = self.start("run", "sh", "-c", "trap 'echo stays' INT; echo ready; while :; do sleep 0.01; done")
+        process = self.start("run", "--shutdown-timeout", "1h", "sh", "-c", "trap 'echo stays' INT; echo ready; while :; do sleep 0.01; done")
         self.assertEqual(process.stdout.readline(), "ready\n")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.stdout.readline(), "stays\n")
@@ -248,6 +248,12 @@ class Signals(LaunchTest):
         _, told = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 3)
         self.assertIn("tandem: rank 1 failed: exit code 3", told)
+
+    def test_ends_though_nobody_reads_what_is_shown(self):
+        process = self.start("run", "yes")
+        wait_until(lambda: any(path.stat().st_size > 1 << 20 for path in self.folder.glob("jobs/*/rank0.log")), "the pipe is full")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=LIMIT), 143)
 
     def test_stops_and_goes_on_with_its_ranks_at_the_terminal(self):
         process = self.start("run", "sh", "-c", "echo ready $$; read line; echo went on", stdin=subprocess.PIPE)
@@ -278,6 +284,12 @@ class Restarts(LaunchTest):
         result = self.run_ranks("--max-restarts", "5", "sh", "-c", "echo $TORCHELASTIC_RESTART_COUNT; exit 3")
         self.assertEqual((result.returncode, result.stdout), (3, "0\n1\n"))
         self.assertIn("tandem: not started again: it failed in the same way twice, within 10s of its start (--min-uptime)\n", result.stderr)
+
+    def test_are_not_tried_for_the_same_failure_of_another_rank(self):
+        script = "[ $RANK = $TORCHELASTIC_RESTART_COUNT ] && exit 3; exec sleep 1000"
+        result = self.run_ranks("-n", "3", "--max-restarts", "5", "sh", "-c", script)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("not started again", result.stderr)
 
     def test_are_tried_again_for_a_failure_of_another_kind(self):
         script = "echo $TORCHELASTIC_RESTART_COUNT; exit $((10 + TORCHELASTIC_RESTART_COUNT))"
@@ -310,6 +322,22 @@ class Killed(LaunchTest):
         numbers = random.Random(seed)
         times = [self.kill_at_random(numbers, shutdown=i % 4 == 3) for i in range(rounds)]
         print(f"seed {seed}: the last process was gone {max(times):.3f} s after the launcher at the latest, in {rounds} rounds")
+
+    def guard_of(self, process: subprocess.Popen) -> int:
+        names = {pid: pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in processes_with(self.mark)}
+        return next(pid for pid, name in names.items() if name == "tandem-guard")
+
+    def test_leaves_nothing_behind_though_its_guard_was_killed_before(self):
+        process = self.start("run", sys.executable, "-c", FAMILY)
+        process.stdout.readline()
+        guard = self.guard_of(process)
+        os.kill(guard, signal.SIGKILL)
+        while "another one has taken its place" not in (line := process.stderr.readline()):
+            self.assertNotEqual(line, "")
+        self.assertNotEqual(self.guard_of(process), guard)
+        process.kill()
+        process.wait()
+        self.assert_nothing_left(limit=10)
 
     def test_leaves_nothing_of_a_job_inside_a_job(self):
         inner = f"exec '{TANDEM}' run -q -n 2 --tee all sh -c 'setsid sleep 1000 & echo ready; exec sleep 1000'"

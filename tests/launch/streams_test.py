@@ -103,6 +103,14 @@ class Kept(LaunchTest):
         self.assertEqual((attempt / "1" / "stdout.log").read_text(), "out 1\n")
         self.assertFalse((attempt / "1" / "stderr.log").exists())
 
+    def test_keeps_the_order_of_both_streams_of_a_rank_that_is_not_shown(self):
+        self.run_ranks("-q", "-n", "2", "sh", "-c", "for i in 1 2 3; do echo out $i; echo error $i >&2; done")
+        self.assertEqual(self.log(1), "".join(f"out {i}\nerror {i}\n" for i in (1, 2, 3)))
+
+    def test_of_a_rank_that_is_not_there_is_an_error(self):
+        for flags in (("-r", "5:1"), ("-t", "2:3"), ("--local-ranks-filter", "7")):
+            self.assertEqual(self.run_ranks("-n", "2", *flags, "true").returncode, 2, flags)
+
     def test_may_differ_from_rank_to_rank(self):
         self.run_ranks("-q", "-n", "2", "--log-dir", "logs", "-r", "0:1,1:2", "sh", "-c", "echo out; echo error >&2")
         (attempt,) = (self.folder / "logs").glob("*/attempt_0")
@@ -110,7 +118,7 @@ class Kept(LaunchTest):
         self.assertEqual(sorted(path.name for path in (attempt / "1").iterdir()), ["stderr.log"])
 
     def test_is_not_when_the_null_device_is_the_folder(self):
-        self.run_ranks("-q", "--log-dir", "/dev/null", "sh", "-c", "echo hi")
+        self.assertEqual(self.run_ranks("-q", "--log-dir", "/dev/null", "sh", "-c", "echo hi").stdout, "hi\n")
         self.assertEqual(list(self.job_folder().glob("rank*")), [])
 
     def test_goes_to_the_folder_of_a_program_that_has_one(self):
