@@ -53,7 +53,7 @@ def benches(build: pathlib.Path, scratch: pathlib.Path) -> list[dict]:
     tandem = str(build / "bin" / "tandem")
     run = [tandem, "run", "--device", "cpu"]
     standalone = [*torchrun, "--standalone", "--no-python"]
-    accelerate = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_machines", "1", "--mixed_precision", "no",
+    accelerate = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "1", "--mixed_precision", "no",
                   "--dynamo_backend", "no", "--main_process_port", "0", "--no_python"]
     ready = ["sh", "-c", "echo ready; exec sleep 100"]
     return [

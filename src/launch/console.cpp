@@ -100,14 +100,7 @@ Console::Console(ConsoleOptions options, Outlet& out, Outlet& error)
     : options_(std::move(options)),
       out_(out),
       error_(error),
-      lines_{Lines{.cutters = std::vector<LineCutter>(static_cast<std::size_t>(options_.num_ranks)),
-                   .last_progress =
-                       std::vector<std::optional<Clock::time_point>>(static_cast<std::size_t>(options_.num_ranks)),
-                   .fold = LineFold(options_.num_ranks)},
-             Lines{.cutters = std::vector<LineCutter>(static_cast<std::size_t>(options_.num_ranks)),
-                   .last_progress =
-                       std::vector<std::optional<Clock::time_point>>(static_cast<std::size_t>(options_.num_ranks)),
-                   .fold = LineFold(options_.num_ranks)}} {}
+      lines_{Lines(options_.num_ranks), Lines(options_.num_ranks)} {}
 
 void Console::show(int local_rank, Stream stream, std::string_view bytes) {
   if (is_raw()) return outlet(stream).put(bytes);

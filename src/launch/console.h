@@ -94,6 +94,9 @@ class Console {
  private:
   using Clock = std::chrono::steady_clock;
   struct Lines {  // of one stream
+    explicit Lines(int num_ranks)
+        : cutters(static_cast<std::size_t>(num_ranks)), last_progress(cutters.size()), fold(num_ranks) {}
+
     std::vector<LineCutter> cutters;
     std::vector<std::optional<Clock::time_point>> last_progress;
     LineFold fold;

@@ -49,6 +49,10 @@ void check_program(const std::string& program, const Surroundings& here) {
   const fs::path file = here.folder / program;
   std::error_code ignored;
   if (has_slash ? is_program(file) : is_on_path(program, here.variable)) return;
+  if (program.empty()) fail(ErrorKind::Usage, "the name of the program is empty", "check the quotes and the variables");
+  if (has_slash && fs::is_directory(file, ignored)) {
+    fail(ErrorKind::Launch, str("cannot start ", program, ": it is a folder"), "name a program in it, or a .py file");
+  }
   if (has_slash && fs::is_regular_file(file, ignored)) {
     fail(ErrorKind::Launch, str("cannot start ", program, ": it is not executable"),
          str("try `chmod +x ", program, "`, or name its interpreter, such as bash"));
