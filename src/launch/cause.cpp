@@ -30,19 +30,18 @@ Evidence evidence_of(const RankEnd& end) {
 // Someone pressed Ctrl-C; that is nobody's error.
 bool is_interrupt(const Evidence& evidence) { return evidence.error.starts_with("KeyboardInterrupt"); }
 
+Part part_by_word(const Evidence& evidence) { return evidence.about_peer ? Part::LostPeer : Part::OwnError; }
+
 Part part_of(const RankEnd& end, const Evidence& evidence, bool after_lost_peer) {
   const bool has_word = !evidence.error.empty() && !is_interrupt(evidence);
   if (is_fault(end.status.signal)) return Part::OwnError;
-  if (end.told_to_stop) {
-    const bool spoke_first = has_word && evidence.at_end;
-    if (!spoke_first || !after_lost_peer) return Part::Stopped;
-    return evidence.about_peer ? Part::LostPeer : Part::OwnError;
-  }
+  const bool spoke_first = after_lost_peer && has_word && evidence.at_end;
+  if (end.told_to_stop) return spoke_first ? part_by_word(evidence) : Part::Stopped;
   if (end.status.ok()) return Part::Succeeded;
   // torch's watchdog aborts a process whose peer is lost.
   const bool is_killed = end.status.signal != 0 && end.status.signal != SIGABRT && end.status.signal != SIGINT;
   if (is_killed) return Part::OwnError;
-  if (has_word) return evidence.about_peer ? Part::LostPeer : Part::OwnError;
+  if (has_word) return part_by_word(evidence);
   return end.status.signal == SIGABRT ? Part::OwnError : Part::NoWord;
 }
 

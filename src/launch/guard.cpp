@@ -54,7 +54,7 @@ pid_t fork_aside() { return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, 
 
 }  // namespace
 
-Guard::Guard(const std::string& run_id) : run_id_(run_id) { start(); }
+Guard::Guard(std::string run_id) : run_id_(std::move(run_id)) { start(); }
 
 void Guard::start() {
   Fd launcher(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));

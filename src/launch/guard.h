@@ -10,7 +10,7 @@ namespace tandem {
 // the run in its environment: ranks, their children, and those that moved to a session of their own.
 class Guard {
  public:
-  explicit Guard(const std::string& run_id);
+  explicit Guard(std::string run_id);
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
