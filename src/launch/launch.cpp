@@ -126,8 +126,7 @@ class RestartPolicy {
  public:
   explicit RestartPolicy(const LifeOptions& options) : options_(options) {}
 
-  bool allows(const GroupEnd& end, int attempt) {
-    const Cause cause = find_cause(end.ranks);
+  bool allows(const GroupEnd& end, const Cause& cause, int attempt) {
     const RankEnd& rank = end.ranks[cause.index];
     const std::string way = str(rank.status.text(), ' ', cause.evidence.error);
     const bool is_early = end.seconds < std::chrono::duration<double>(options_.min_uptime).count();
@@ -157,8 +156,9 @@ class Launch {
       if (end.stall)
         return finish({.exit_code = exit_code(ErrorKind::Timeout), .outcome = "stalled", .json = {}},
                       "stopped: stalled");
-      if (!restarts_.allows(end, attempt)) return finish_failed(end, attempt);
-      announce_restart(end, attempt + 1);
+      const Cause cause = find_cause(end.ranks);
+      if (!restarts_.allows(end, cause, attempt)) return finish_failed(end, cause, attempt);
+      announce_restart(end, cause, attempt + 1);
     }
   }
 
@@ -187,9 +187,8 @@ class Launch {
                   str("stopped by signal ", signal, " (", ::strsignal(signal), ')'));
   }
 
-  LaunchResult finish_failed(const GroupEnd& end, int attempt) {
+  LaunchResult finish_failed(const GroupEnd& end, const Cause& cause, int attempt) {
     write_out();  // what the ranks said comes before what we say of it
-    const Cause cause = find_cause(end.ranks);
     FailureReport report = report_failure(end.ranks, witness_.look(job_.plan, job_.control), job_.folder.log_dir());
     if (!options_.streams.json) job_.console.say(report.text);
     if (restarts_.saw_repetition() && attempt < options_.life.max_restarts) {
@@ -201,8 +200,7 @@ class Launch {
                   str("rank ", report.rank, " failed: ", end.ranks[cause.index].status.text()));
   }
 
-  void announce_restart(const GroupEnd& end, int attempt) {
-    const Cause cause = find_cause(end.ranks);
+  void announce_restart(const GroupEnd& end, const Cause& cause, int attempt) {
     const RankEnd& rank = end.ranks[cause.index];
     const std::string reason = str("rank ", rank.rank, " failed: ", rank.status.text(),
                                    cause.evidence.error.empty() ? "" : str(" (", cause.evidence.error, ')'));

@@ -10,12 +10,12 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
-#include <optional>
 #include <string_view>
 #include <thread>
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "launch/proc.h"
 
 namespace tandem {
 namespace {
@@ -121,14 +121,6 @@ class Sweep {
 };
 
 // The fourth word of "4711 (any name) S 1 ...", counted from the last bracket, since a name may hold blanks.
-std::optional<int> parent_of(std::string_view stat) {
-  const std::size_t bracket = stat.rfind(')');
-  if (bracket == stat.npos || stat.size() < bracket + 4) return std::nullopt;
-  const std::string_view rest = stat.substr(bracket + 4);
-  int parent = 0;
-  const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), parent);
-  return read.ptr == rest.data() ? std::nullopt : std::optional(parent);
-}
 
 }  // namespace
 
@@ -157,12 +149,11 @@ int kill_processes(const std::string& run_id, std::span<const int> except, Deadl
 }
 
 std::vector<int> child_processes(int pid) {
-  ProcReader reader;
   std::vector<int> children;
   // Not from /proc/PID/task/*/children, which many kernels are built without.
-  reader.for_each_process([&](int candidate) {
-    if (parent_of(reader.read(candidate, "stat")) == pid) children.push_back(candidate);
-  });
+  for (const ProcStat& process : all_processes()) {
+    if (process.parent == pid) children.push_back(process.pid);
+  }
   return children;
 }
 
