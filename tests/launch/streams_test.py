@@ -174,16 +174,23 @@ class Terminal(LaunchTest):
         self.assertNotIn("\033", self.on_terminal(*show, env={"NO_COLOR": "1"}))
         self.assertNotIn("\033", self.on_terminal(*show, env={"JPY_PARENT_PID": "1"}))
 
+    def next_line(self, screen) -> str:
+        """A terminal may give a line in pieces."""
+        line = b""
+        while not line.endswith(b"\n"):
+            line += screen.read(1)
+        return line.decode()
+
     def test_passes_a_change_of_size_on(self):
         ours, theirs = pty.openpty()
         script = ("import os, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])\nprint('ready', flush=True)\n"
                   "signal.sigwait([signal.SIGWINCH])\nprint(os.get_terminal_size(1).columns)")
         process = self.start("run", "-q", sys.executable, "-c", script, stdin=theirs, stdout=theirs, stderr=theirs)
         with os.fdopen(ours, "rb", buffering=0) as screen:
-            self.assertIn(b"ready", screen.read(100))
+            self.assertIn("ready", self.next_line(screen))
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 77, 0, 0))
             process.send_signal(signal.SIGWINCH)
-            self.assertIn(b"77", screen.read(100))
+            self.assertIn("77", self.next_line(screen))
         os.close(theirs)
         self.assertEqual(process.wait(timeout=LIMIT), 0)
 
