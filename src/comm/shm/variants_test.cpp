@@ -186,9 +186,9 @@ void expect_reference_for_all_bits(ElementType type) {
   for (std::uint16_t& bits : alone) bits = Type::encode(Type::decode(bits));
   EXPECT_TRUE(all_same<Type>(alone, ranks[0]));
   for (const Variant& variant : variants()) {
-    for (const double divisor : {1.0, 3.0}) {
-      EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Sum, divisor, ranks)) << variant.name;
-    }
+    EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Sum, 1, ranks) &&
+                is_reference<Type>(variant, type, Reduction::Sum, 3, ranks))
+        << variant.name;
   }
 }
 
