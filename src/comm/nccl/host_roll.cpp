@@ -58,7 +58,7 @@ class HostRoll : public Roll {
     if (const auto failure = board_.failure()) fail(failure->kind, failure->message, failure->hint);
   }
 
-  std::optional<Board::Failure> failure() override {
+  std::optional<Board::Failure> failure(bool) override {
     const std::uint64_t count = board_.num_posted(rank_);
     if (count != seen_) since_ = Stopwatch();
     seen_ = count;
@@ -66,9 +66,22 @@ class HostRoll : public Roll {
     return board_.failure();
   }
 
-  void leave() override { board_.leave(rank_); }
+  void leave() override {
+    board_.leave(rank_);
+    const Deadline deadline(std::chrono::seconds(1));
+    while (!all_have_left() && !board_.failure() && !deadline.passed()) {
+      board_.wait(0, [this] { return all_have_left(); });
+    }
+  }
 
  private:
+  bool all_have_left() const {
+    for (int rank = 0; rank < board_.num_ranks(); ++rank) {
+      if (!board_.has_left(rank)) return false;
+    }
+    return true;
+  }
+
   // The board has no room for a rank that is too far ahead.
   void wait_for_others(std::uint64_t number) const {
     while (!missing(board_, number).empty() && !board_.failure()) {

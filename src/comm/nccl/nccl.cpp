@@ -1,10 +1,10 @@
 #include "comm/nccl/nccl.h"
 
 #include <tandem/error.h>
-#include <tandem/units.h>
 #include <torch/torch.h>
 
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 using torch::Tensor;
 
 constexpr milliseconds kWatch(20);
+constexpr milliseconds kPatience(4000);  // for the roll to find out who is gone
 
 c10d::ReduceOp to_c10d(ReduceOp op) {
   if (op == ReduceOp::Sum) return c10d::ReduceOp::SUM;
@@ -69,8 +70,11 @@ class Nccl : public Transport {
 
   template <class Start>
   Work run(Posting posting, const Tensor& tensor, const Start& start);
+  template <class Call>
+  auto translated(const Call& call);
   void watch();
   void throw_if_failed();
+  [[noreturn]] void fail_with(const std::string& what_nccl_says);
 
   c10::intrusive_ptr<c10d::Store> store_;
   World world_;
@@ -87,6 +91,7 @@ class Nccl : public Transport {
   bool is_over_ = false;
   std::optional<Board::Failure> failure_;
   std::atomic<bool> has_failed_ = false;
+  std::atomic<bool> is_suspicious_ = false;  // NCCL has an error of its own
   std::thread watcher_;
 };
 
@@ -100,6 +105,7 @@ Nccl::Nccl(c10::intrusive_ptr<c10d::Store> store, const World& world, torch::Dev
   const auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
   group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(store_, world.rank, world.size, options);
+  group_->eagerConnectSingleDevice(device_);  // nothing could end a wait for it later
   watcher_ = std::thread([this] { watch(); });
 }
 
@@ -109,14 +115,14 @@ Nccl::~Nccl() {
   } catch (const Error&) {
     // Whoever waited for it has been told.
   }
+  roll_->leave();
   {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
   }
   changed_.notify_all();
   watcher_.join();
-  roll_->leave();
-  if (!has_failed_) group_->shutdown();
+  if (!has_failed_) group_->abort();  // shutdown() would wait for ranks that may never come
 }
 
 // c10d neither throws nor returns when a peer dies. Giving up the communicator makes the device go on, with garbage for
@@ -125,12 +131,13 @@ void Nccl::watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kWatch, [this] { return is_over_; })) {
     lock.unlock();
-    auto failure = roll_->failure();
+    auto failure = roll_->failure(is_suspicious_);
     lock.lock();
     if (!failure) continue;
     failure_ = std::move(failure);
     has_failed_ = true;
     lock.unlock();
+    changed_.notify_all();
     group_->abort();
     return;
   }
@@ -140,6 +147,27 @@ void Nccl::throw_if_failed() {
   if (!has_failed_) return;
   const std::lock_guard lock(mutex_);
   fail(failure_->kind, failure_->message, failure_->hint);
+}
+
+// NCCL may notice first that a peer is gone, but does not know which.
+void Nccl::fail_with(const std::string& what_nccl_says) {
+  is_suspicious_ = true;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [this] { return failure_.has_value(); });
+  }
+  throw_if_failed();
+  fail(ErrorKind::Comm, str("nccl: ", what_nccl_says.substr(0, what_nccl_says.find('\n'))),
+       "NCCL_DEBUG=INFO makes NCCL say more; --timeout gives it more time");
+}
+
+template <class Call>
+auto Nccl::translated(const Call& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    fail_with(error.what_without_backtrace());
+  }
 }
 
 template <class Start>
@@ -154,9 +182,9 @@ Work Nccl::run(Posting posting, const Tensor& tensor, const Start& start) {
   posting.type = element_type(tensor);
   roll_->post(posting);
   if (tensor.numel() == 0) return {};
-  last_ = start();
+  last_ = translated(start);
   return Work([this, work = last_] {
-    work->wait();
+    translated([&] { work->wait(); });
     throw_if_failed();
   });
 }
@@ -166,14 +194,15 @@ Work Nccl::all_reduce(Tensor buffer, ReduceOp op, double divisor) {
                         .op = reduction(op),
                         .count = static_cast<std::uint64_t>(buffer.numel()),
                         .divisor = divisor};
-  const bool is_mean = divisor == world_.size;
+  // NCCL's own mean divides before it sums, which gives the same bits where the world size is a power of two.
+  const bool is_exact_mean = divisor == world_.size && std::has_single_bit(static_cast<unsigned>(world_.size));
   Work work = run(posting, buffer, [&] {
     std::vector<Tensor> tensors = {buffer};
     c10d::AllreduceOptions options;
-    options.reduceOp = is_mean && divisor != 1 ? c10d::ReduceOp(c10d::ReduceOp::AVG) : to_c10d(op);
+    options.reduceOp = is_exact_mean ? c10d::ReduceOp(c10d::ReduceOp::AVG) : to_c10d(op);
     return group_->allreduce(tensors, options);
   });
-  if (is_mean || divisor == 1) return work;
+  if (is_exact_mean || divisor == 1) return work;
   return std::move(work).then([buffer, divisor] { buffer.div_(divisor); });
 }
 
@@ -217,9 +246,8 @@ void Nccl::confirm() {
   if (!last_) return;
   while (!has_failed_ && !last_->isCompleted()) std::this_thread::yield();
   throw_if_failed();
-  if (last_->exception()) {
-    fail(ErrorKind::Timeout, str("nccl: a collective was given up after ", duration_text(timeout_)),
-         "NCCL_DEBUG=INFO makes NCCL say why; --timeout gives it more time");
+  if (const auto error = last_->exception()) {
+    translated([&] { std::rethrow_exception(error); });
   }
 }
 

@@ -22,10 +22,12 @@ class Roll {
   // This rank starts its next collective. An Error when a rank has started another one in its place.
   virtual void post(const Posting& posting) = 0;
 
-  // Why the ranks cannot go on: a rank is gone or did not come, or some do not agree. Asked again and again.
-  virtual std::optional<Board::Failure> failure() = 0;
+  // Why the ranks cannot go on: a rank is gone or did not come, or some do not agree. Asked again and again; once NCCL
+  // has an error of its own (`is_suspicious`), less is needed to say that a rank is gone.
+  virtual std::optional<Board::Failure> failure(bool is_suspicious) = 0;
 
-  // This rank is done; that it is gone from now on is no failure.
+  // This rank is done; that it is gone from now on is no failure. Returns when the others are done too, or in a second:
+  // until then they may still be receiving what this rank has sent.
   virtual void leave() = 0;
 };
 

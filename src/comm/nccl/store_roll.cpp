@@ -1,5 +1,8 @@
+#include <tandem/units.h>
+
 #include <algorithm>
 #include <mutex>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -11,8 +14,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::chrono::seconds kBeat(1);
-constexpr std::chrono::seconds kSilence(15);  // hosts may be slow, and networks too
+constexpr milliseconds kBeat(500);
+constexpr milliseconds kSilence(15000);  // hosts may be slow, and networks too
+constexpr milliseconds kSuspiciousSilence(2000);
 
 class StoreRoll : public Roll {
  public:
@@ -26,12 +30,12 @@ class StoreRoll : public Roll {
     since_post_ = Stopwatch();
   }
 
-  std::optional<Board::Failure> failure() override {
+  std::optional<Board::Failure> failure(bool is_suspicious) override {
     if (failure_ || since_beat_.elapsed() < kBeat) return failure_;
     since_beat_ = Stopwatch();
     try {
       store_->add(key("beat", world_.rank), 1);
-      look_at_others();
+      look_at_others(is_suspicious ? kSuspiciousSilence : kSilence);
     } catch (const c10::Error&) {
       failure_ = Board::Failure{.message = "comm: the store was lost: rank 0, which hosts it, has probably ended",
                                 .hint = "look at the output of rank 0"};
@@ -41,7 +45,13 @@ class StoreRoll : public Roll {
 
   void leave() override {
     try {
+      const Deadline deadline(std::chrono::seconds(1));
+      std::int64_t num_left = store_->add("roll/left", 1);
       store_->add(key("left", world_.rank), 1);
+      while (num_left < world_.size && !failure_ && !deadline.passed()) {
+        std::this_thread::sleep_for(milliseconds(10));
+        num_left = store_->add("roll/left", 0);
+      }
     } catch (const c10::Error&) {
       // The one who hosts the store has left before: nobody is there to be told.
     }
@@ -56,7 +66,7 @@ class StoreRoll : public Roll {
 
   static std::string key(const char* what, int rank) { return str("roll/", what, '/', rank); }
 
-  void look_at_others() {
+  void look_at_others(milliseconds patience) {
     const std::lock_guard lock(mutex_);
     // How far this rank has come, for the others; a counter can be read without waiting for it.
     store_->add(key("posted", world_.rank), num_posted_ - told_);
@@ -69,9 +79,9 @@ class StoreRoll : public Roll {
       peer.beats = beats;
       if (store_->add(key("posted", rank), 0) < num_posted_) late.push_back(rank);
       const bool has_left = store_->add(key("left", rank), 0) > 0;
-      const bool is_silent = rank != world_.rank && peer.since.elapsed() > kSilence;
+      const bool is_silent = rank != world_.rank && peer.since.elapsed() > patience;
       if (has_left && !late.empty() && late.back() == rank) return set(rank, "it left before");
-      if (is_silent && !has_left) return set(rank, str("no sign of life for ", kSilence.count(), " s"));
+      if (is_silent && !has_left) return set(rank, str("no sign of life for ", duration_text(patience)));
     }
     if (!late.empty() && since_post_.elapsed() > timeout_) failure_ = lateness(late, num_posted_ - 1, last_, timeout_);
   }
