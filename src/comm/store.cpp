@@ -99,10 +99,10 @@ StoreClient::StoreClient(const WorkerEnv& env, milliseconds timeout)
       table_(connect(env)) {}
 
 StoreClient::~StoreClient() {
-  if (is_abandoned_ || std::uncaught_exceptions() > exceptions_) return;
+  const bool has_failed = is_abandoned_ || std::uncaught_exceptions() > exceptions_;
   try {
     arrive("left");
-    if (hosts_) wait_for_everyone("left", Deadline(timeout_));
+    if (hosts_ && !has_failed) wait_for_everyone("left", Deadline(timeout_));
   } catch (const Error&) {
     // A peer or the host is gone already: there is nobody left to wait for.
   }

@@ -41,6 +41,89 @@ void set_up_c10d() {
   set_environment_variable("TORCH_NCCL_ENABLE_MONITORING", "0");
 }
 
+using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
+
+// A thread that ends the collectives of a group once the roll says that a rank is lost, and remembers why. What it
+// knows is shared with it, since it may still be busy giving up the group when everyone else has left.
+class Watch {
+ public:
+  Watch(std::unique_ptr<Roll> roll, Group group);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  Roll& roll() const { return *state_->roll; }
+  bool has_failed() const { return state_->has_failed; }
+  void throw_if_failed() const;
+
+  // NCCL may notice first that a peer is gone, but does not know which: the roll gets a moment to find out.
+  [[noreturn]] void fail_with(const std::string& what_nccl_says);
+
+ private:
+  struct State {
+    std::unique_ptr<Roll> roll;
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_over = false;
+    std::optional<Board::Failure> failure;
+    std::atomic<bool> has_failed = false;
+    std::atomic<bool> is_suspicious = false;  // NCCL has an error of its own
+  };
+  static void run(State& state, c10d::ProcessGroupNCCL& group);
+
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::thread thread_;
+};
+
+Watch::Watch(std::unique_ptr<Roll> roll, Group group) {
+  state_->roll = std::move(roll);
+  thread_ = std::thread([state = state_, group = std::move(group)] { run(*state, *group); });
+}
+
+Watch::~Watch() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->is_over = true;
+  }
+  state_->changed.notify_all();
+  if (has_failed()) return thread_.detach();
+  thread_.join();
+}
+
+// c10d neither throws nor returns when a peer dies. Giving up the group makes the device go on, with garbage for a
+// result: so the flag is raised before, and everyone who waits looks at it afterwards.
+void Watch::run(State& state, c10d::ProcessGroupNCCL& group) {
+  std::unique_lock lock(state.mutex);
+  while (!state.changed.wait_for(lock, kWatch, [&] { return state.is_over; })) {
+    lock.unlock();
+    auto failure = state.roll->failure(state.is_suspicious);
+    lock.lock();
+    if (!failure) continue;
+    state.failure = std::move(failure);
+    state.has_failed = true;
+    lock.unlock();
+    state.changed.notify_all();
+    return group.abort();
+  }
+}
+
+void Watch::throw_if_failed() const {
+  if (!has_failed()) return;
+  const std::lock_guard lock(state_->mutex);
+  fail(state_->failure->kind, state_->failure->message, state_->failure->hint);
+}
+
+void Watch::fail_with(const std::string& what_nccl_says) {
+  state_->is_suspicious = true;
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->changed.wait_for(lock, kPatience, [this] { return state_->failure.has_value(); });
+  }
+  throw_if_failed();
+  fail(ErrorKind::Comm, str("nccl: ", what_nccl_says.substr(0, what_nccl_says.find('\n'))),
+       "NCCL_DEBUG=INFO makes NCCL say more; --timeout gives it more time");
+}
+
 class Nccl : public Transport {
  public:
   Nccl(c10::intrusive_ptr<c10d::Store> store, const World& world, torch::Device device, milliseconds timeout);
@@ -51,7 +134,7 @@ class Nccl : public Transport {
   std::string_view name() const override { return "nccl"; }
   torch::Device device() const override { return device_; }
   void set_step(std::int64_t step) override { step_ = step; }
-  bool failed() const override { return has_failed_; }
+  bool failed() const override { return watch_->has_failed(); }
 
   Work all_reduce(Tensor buffer, ReduceOp op, double divisor) override;
   Work all_gather(Tensor input, Tensor output) override;
@@ -72,41 +155,27 @@ class Nccl : public Transport {
   Work run(Posting posting, const Tensor& tensor, const Start& start);
   template <class Call>
   auto translated(const Call& call);
-  void watch();
-  void throw_if_failed();
-  [[noreturn]] void fail_with(const std::string& what_nccl_says);
 
   c10::intrusive_ptr<c10d::Store> store_;
   World world_;
   torch::Device device_;
   milliseconds timeout_;
-  std::unique_ptr<Roll> roll_;
-  c10::intrusive_ptr<c10d::ProcessGroupNCCL> group_;
+  Group group_;
+  std::optional<Watch> watch_;
   GroupWork last_;
   std::int64_t step_ = -1;
   int num_duplicates_ = 0;
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_over_ = false;
-  std::optional<Board::Failure> failure_;
-  std::atomic<bool> has_failed_ = false;
-  std::atomic<bool> is_suspicious_ = false;  // NCCL has an error of its own
-  std::thread watcher_;
 };
 
 Nccl::Nccl(c10::intrusive_ptr<c10d::Store> store, const World& world, torch::Device device, milliseconds timeout)
-    : store_(std::move(store)),
-      world_(world),
-      device_(device),
-      timeout_(timeout),
-      roll_(world.num_nodes == 1 ? make_host_roll(*store_, world, timeout) : make_store_roll(*store_, world, timeout)) {
+    : store_(std::move(store)), world_(world), device_(device), timeout_(timeout) {
   set_up_c10d();
+  auto roll = world.num_nodes == 1 ? make_host_roll(*store_, world, timeout) : make_store_roll(*store_, world, timeout);
   const auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
   group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(store_, world.rank, world.size, options);
   group_->eagerConnectSingleDevice(device_);  // nothing could end a wait for it later
-  watcher_ = std::thread([this] { watch(); });
+  watch_.emplace(std::move(roll), group_);
 }
 
 Nccl::~Nccl() {
@@ -115,50 +184,14 @@ Nccl::~Nccl() {
   } catch (const Error&) {
     // Whoever waited for it has been told.
   }
-  roll_->leave();
-  {
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
+  watch_->roll().leave();
+  const bool has_failed = watch_->has_failed();
+  watch_.reset();
+  if (has_failed) {
+    group_.release();  // taking down a group that has lost a rank may wait for ever
+  } else {
+    group_->abort();  // shutdown() would wait for ranks that may never come
   }
-  changed_.notify_all();
-  watcher_.join();
-  if (!has_failed_) group_->abort();  // shutdown() would wait for ranks that may never come
-}
-
-// c10d neither throws nor returns when a peer dies. Giving up the communicator makes the device go on, with garbage for
-// a result: so the flag is raised before, and everyone who waits looks at it afterwards.
-void Nccl::watch() {
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kWatch, [this] { return is_over_; })) {
-    lock.unlock();
-    auto failure = roll_->failure(is_suspicious_);
-    lock.lock();
-    if (!failure) continue;
-    failure_ = std::move(failure);
-    has_failed_ = true;
-    lock.unlock();
-    changed_.notify_all();
-    group_->abort();
-    return;
-  }
-}
-
-void Nccl::throw_if_failed() {
-  if (!has_failed_) return;
-  const std::lock_guard lock(mutex_);
-  fail(failure_->kind, failure_->message, failure_->hint);
-}
-
-// NCCL may notice first that a peer is gone, but does not know which.
-void Nccl::fail_with(const std::string& what_nccl_says) {
-  is_suspicious_ = true;
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kPatience, [this] { return failure_.has_value(); });
-  }
-  throw_if_failed();
-  fail(ErrorKind::Comm, str("nccl: ", what_nccl_says.substr(0, what_nccl_says.find('\n'))),
-       "NCCL_DEBUG=INFO makes NCCL say more; --timeout gives it more time");
 }
 
 template <class Call>
@@ -166,7 +199,7 @@ auto Nccl::translated(const Call& call) {
   try {
     return call();
   } catch (const c10::Error& error) {
-    fail_with(error.what_without_backtrace());
+    watch_->fail_with(error.what_without_backtrace());
   }
 }
 
@@ -177,15 +210,15 @@ Work Nccl::run(Posting posting, const Tensor& tensor, const Start& start) {
          str("nccl: a tensor on ", tensor.device().str(), ", but this rank's device is ", device_.str()),
          "move the module and its tensors there: module->to(comm.device())");
   }
-  throw_if_failed();
+  watch_->throw_if_failed();
   posting.step = step_;
   posting.type = element_type(tensor);
-  roll_->post(posting);
+  watch_->roll().post(posting);
   if (tensor.numel() == 0) return {};
   last_ = translated(start);
   return Work([this, work = last_] {
     translated([&] { work->wait(); });
-    throw_if_failed();
+    watch_->throw_if_failed();
   });
 }
 
@@ -244,8 +277,8 @@ Work Nccl::barrier() {
 
 void Nccl::confirm() {
   if (!last_) return;
-  while (!has_failed_ && !last_->isCompleted()) std::this_thread::yield();
-  throw_if_failed();
+  while (!watch_->has_failed() && !last_->isCompleted()) std::this_thread::yield();
+  watch_->throw_if_failed();
   if (const auto error = last_->exception()) {
     translated([&] { std::rethrow_exception(error); });
   }
