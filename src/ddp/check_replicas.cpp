@@ -50,6 +50,16 @@ std::vector<std::pair<std::string, Tensor>> named_tensors(const torch::nn::Modul
   return all;
 }
 
+void check_same_count(const std::vector<std::string>& hashes) {
+  for (std::size_t rank = 1; rank < hashes.size(); ++rank) {
+    if (hashes[rank].size() == hashes[0].size()) continue;
+    fail(ErrorKind::Comm,
+         str("check_replicas: the module has ", hashes[0].size() / 8, " tensors on rank 0, and ",
+             hashes[rank].size() / 8, " on rank ", rank),
+         "give it the same module on every rank");
+  }
+}
+
 struct Opinions {
   std::vector<int> most;
   std::vector<int> others;
@@ -81,6 +91,7 @@ void check_replicas(const torch::nn::Module& module, Communicator& comm) {
 
   const std::string_view bytes(static_cast<const char*>(mine.const_data_ptr()), mine.nbytes());
   const std::vector<std::string> all = comm.all_gather_bytes(bytes);
+  check_same_count(all);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::vector<std::string_view> of_ranks;
     for (const std::string& theirs : all) of_ranks.push_back(std::string_view(theirs).substr(i * 8, 8));

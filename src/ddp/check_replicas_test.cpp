@@ -53,6 +53,15 @@ TEST(CheckReplicas, NamesTheMinorityAndOfTwoRanksTheSecond) {
   });
 }
 
+TEST(CheckReplicas, NamesRanksWithModulesOfOtherSizes) {
+  run_ranks(3, [](const World& world) {
+    Communicator comm = Communicator::join();
+    const auto model = weighted_sum(std::vector<std::int64_t>(world.rank == 2 ? 3 : 2, 4));
+    EXPECT_EQ(error_of([&] { check_replicas(*model, comm); }).message(),
+              "check_replicas: the module has 2 tensors on rank 0, and 3 on rank 2");
+  });
+}
+
 TEST(CheckReplicas, SeesEveryBitInEveryPlaceAndNothingElse) {
   run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();

@@ -41,8 +41,8 @@ std::vector<std::string> describe_model(const torch::nn::Module& module) {
   return lines;
 }
 
-std::string line_text(const std::vector<std::string>& lines, std::size_t index) {
-  return index < lines.size() ? str("has ", lines[index]) : "has none left";
+std::string line_at(const std::vector<std::string>& lines, std::size_t index) {
+  return index < lines.size() ? lines[index] : "missing";
 }
 
 [[noreturn]] void fail_at_difference(const std::string& first, const std::string& other, int rank) {
@@ -51,8 +51,8 @@ std::string line_text(const std::vector<std::string>& lines, std::size_t index) 
   std::size_t index = 0;
   while (index < expected.size() && index < found.size() && expected[index] == found[index]) ++index;
   fail(ErrorKind::Comm,
-       str("DistributedDataParallel: the ranks have different models: as tensor ", index, " rank 0 ",
-           line_text(expected, index), "; rank ", rank, ' ', line_text(found, index)),
+       str("DistributedDataParallel: the ranks have different models: tensor ", index, " is ", line_at(expected, index),
+           " on rank 0, and ", line_at(found, index), " on rank ", rank),
        "make the same module on every rank, with the same settings and its layers registered in the same order");
 }
 

@@ -78,11 +78,9 @@ void Reducer::check_parameters() const {
          "make a new DistributedDataParallel after changing requires_grad");
   }
   for (const Slot& slot : slots_) {
-    const auto is_same = [&](const auto& of) { return of(slot.parameter) == of(slot.slice); };
-    if (is_same([](const Tensor& t) { return t.sizes(); }) && is_same([](const Tensor& t) { return t.device(); }) &&
-        is_same([](const Tensor& t) { return t.scalar_type(); })) {
-      continue;
-    }
+    const Tensor& now = slot.parameter;
+    const Tensor& then = slot.slice;
+    if (now.sizes() == then.sizes() && now.dtype() == then.dtype() && now.device() == then.device()) continue;
     fail(ErrorKind::Comm,
          str("DistributedDataParallel: parameter ", slot.name, " has changed its type, device or shape"),
          "convert and move the module first, then make the DistributedDataParallel");

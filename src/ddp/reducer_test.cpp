@@ -175,6 +175,7 @@ TEST(Misuse, CreateGraph) {
   Alone alone({4});
   expect_error([&] { alone.ddp.forward(1).backward({}, /*keep_graph=*/true, /*create_graph=*/true); },
                "backward() was called with create_graph", "torch::autograd::grad");
+  alone.model->zero_grad();  // a gradient with a graph holds on to its parameter
 }
 
 // Activation checkpointing as it is often written: the block runs again, and backward, inside the backward pass.
