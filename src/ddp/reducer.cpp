@@ -208,6 +208,7 @@ void Reducer::wait_for_peers() {
 // A parameter without a gradient here may have one elsewhere. If it has none on any rank, `.grad` stays as it was.
 void Reducer::take_from_peers(std::span<const std::size_t> unused) {
   if (unused.empty()) return;  // reading the usage would make the host wait for the device
+  comm_.confirm();
   const Tensor usage = usage_.cpu();
   std::vector<std::string> names;
   for (const std::size_t i : unused) {
@@ -235,6 +236,7 @@ void Reducer::agree_on_order() {
   const Tensor order = comm_.empty(static_cast<std::int64_t>(mine.size()), options);
   order.copy_(torch::tensor(mine));
   comm_.broadcast(order).wait();
+  comm_.confirm();
   const Tensor agreed = order.cpu();
   const auto* indices = agreed.const_data_ptr<std::int64_t>();
   ready_order_.assign(indices, indices + agreed.numel());

@@ -44,6 +44,7 @@ class Recorder : public Transport {
   torch::Device device() const override { return torch::kCPU; }
   std::unique_ptr<Transport> duplicate() override { return nullptr; }
   void set_step(std::int64_t) override {}
+  void confirm() override {}
   bool failed() const override { return false; }
 
  private:
