@@ -1,7 +1,9 @@
 #pragma once
 
+#include <tandem/check_replicas.h>
 #include <tandem/communicator.h>
 #include <tandem/config.h>
+#include <tandem/ddp.h>
 #include <tandem/error.h>
 #include <tandem/run_worker.h>
 #include <tandem/store.h>
