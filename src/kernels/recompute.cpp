@@ -174,13 +174,13 @@ Tensors gradients(const Tensors& outputs, const Tensors& output_grads, const Ten
 
 class Recompute : public torch::autograd::Function<Recompute> {
  public:
-  static Tensors forward(AutogradContext* context, const Tensors& inputs, const Tensors& /*parameters*/,
+  static Tensors forward(AutogradContext* context, at::TensorList inputs, at::TensorList /*parameters*/,
                          const c10::intrusive_ptr<FirstRun>& first) {
-    context->save_for_backward(inputs);
+    context->save_for_backward(inputs.vec());
     context->saved_data["first"] = c10::IValue::make_capsule(first);
     context->set_materialize_grads(false);
     const OwnCasts casts;
-    return first->block(inputs);
+    return first->block(inputs.vec());
   }
 
   static Tensors backward(AutogradContext* context, const Tensors& output_grads) {
@@ -228,7 +228,7 @@ Tensors recompute(const Block& block, const Tensors& inputs, const Tensors& para
   first->block = block;
   first->parameters = trainable(parameters);
   first->surroundings = look_around(generators_of(inputs, parameters));
-  return Recompute::apply(inputs, first->parameters, first);
+  return Recompute::apply(at::TensorList(inputs), at::TensorList(first->parameters), first);
 }
 
 }  // namespace tandem

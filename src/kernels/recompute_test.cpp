@@ -128,20 +128,42 @@ TEST(Recompute, MayBeNested) {
   });
 }
 
-// In autocast a linear layer gives bfloat16; the backward pass runs outside of it.
-TEST(Recompute, RunsUnderTheAutocastOfTheFirstRun) {
-  expect_same([](bool again) {
-    auto linear = torch::nn::Linear(6, 6);
-    const Tensor input = torch::randn({4, 6}).requires_grad_();
-    at::autocast::set_autocast_enabled(at::kCPU, true);
-    const Tensor tied = linear->forward(call(again, linear, input));
+class Autocast {
+ public:
+  Autocast() { at::autocast::set_autocast_enabled(at::kCPU, true); }
+  ~Autocast() {
     at::autocast::set_autocast_enabled(at::kCPU, false);
     at::autocast::clear_cache();
-    EXPECT_EQ(tied.scalar_type(), torch::kBFloat16);
-    tied.sum().backward();
+  }
+};
+
+TEST(Recompute, RunsUnderTheAutocastOfTheFirstRun) {
+  expect_same([](bool again) {
+    auto block = mlp();
+    const Tensor input = torch::randn({4, 6}).requires_grad_();
+    Tensor output;
+    {
+      const Autocast autocast;
+      output = call(again, block, input);
+    }
+    EXPECT_EQ(output.scalar_type(), torch::kBFloat16);
+    output.sum().backward();
     EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
-    return grads_of({input, linear->bias, linear->weight});
+    return grads_of({input, block->parameters()[0], block->parameters()[3]});
   });
+}
+
+// Autocast keeps the bfloat16 copy of a weight for its next use: 2 x 3 inside the block, before and after it.
+TEST(Recompute, SharesNoCopiesOfAutocastWithTheRestOfTheModel) {
+  const Autocast autocast;
+  const Tensor weight = torch::full({1, 1}, 2.0F).requires_grad_(), input = torch::full({1, 1}, 3.0F).requires_grad_();
+  const auto block = [=](const Tensors& x) { return Tensors{x[0].mm(weight)}; };
+  const Tensor before = input.mm(weight);
+  const Tensor inside = recompute(block, {input}, {weight})[0];
+  const Tensor after = input.mm(weight);
+  (before + inside + after).sum().backward();
+  EXPECT_EQ(weight.grad().item<float>(), 9);
+  EXPECT_EQ(input.grad().item<float>(), 6);
 }
 
 TEST(Recompute, RunsTheBlockAloneWhereNoGradientsAreMade) {

@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+#include <tandem/batch_norm.h>
+#include <tandem/error.h>
+#include <tandem/sync_batchnorm.h>
+#include <torch/torch.h>
+
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "multiproc/run_ranks.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+// Two layers of batch norm, the second one deep inside.
+torch::nn::Sequential network() {
+  torch::manual_seed(3);
+  torch::nn::Sequential model(torch::nn::Conv2d(2, 4, 3), BatchNorm(4), torch::nn::ReLU(),
+                              torch::nn::Sequential(torch::nn::Conv2d(4, 3, 2), BatchNorm(3)));
+  model->to(torch::kDouble);
+  return model;
+}
+
+// The same on every rank, which takes its part.
+struct Batch {
+  Tensor input;
+  Tensor output_grad;
+};
+
+Batch joined_batch(std::int64_t size) {
+  torch::manual_seed(4);
+  const Tensor input = torch::randn({size, 2, 6, 6}, torch::kDouble) + torch::arange(size).view({-1, 1, 1, 1});
+  return {input, torch::randn({size, 3, 3, 3}, torch::kDouble)};
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  EXPECT_EQ(a.sizes(), b.sizes());
+  return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
+}
+
+// Runs on each rank: its part of a joined batch, beside the whole batch through the plain network.
+void expect_joined(const World& world, const std::vector<std::int64_t>& sizes) {
+  const auto batch = joined_batch(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
+  auto plain = network();
+  const Tensor whole = batch.input.clone().requires_grad_();
+  const Tensor wanted = plain->forward(whole);
+  wanted.backward(batch.output_grad);
+
+  Communicator comm = Communicator::join();
+  auto synced = network();
+  convert_sync_batchnorm(*synced, comm);
+  const auto part = [&](const Tensor& all) { return all.split_with_sizes(sizes)[world.rank]; };
+  const Tensor input = part(batch.input).clone().requires_grad_();
+  const Tensor output = synced->forward(input);
+  output.backward(part(batch.output_grad));
+
+  constexpr double kTolerance = 1e-10;
+  EXPECT_LE(distance(output, part(wanted)), kTolerance);
+  EXPECT_LE(distance(input.grad(), part(whole.grad())), kTolerance);
+  for (const auto& parameter : synced->named_parameters()) {
+    const Tensor sum = parameter->grad().clone();
+    comm.all_reduce(sum).wait();
+    EXPECT_LE(distance(sum, plain->named_parameters()[parameter.key()].grad()), kTolerance) << parameter.key();
+  }
+  for (const auto& buffer : synced->named_buffers()) {
+    EXPECT_LE(distance(*buffer, plain->named_buffers()[buffer.key()]), kTolerance) << buffer.key();
+  }
+}
+
+TEST(SyncBatchNorm, OfTwoRanksEqualsTheJoinedBatch) {
+  run_ranks(2, [](const World& world) { expect_joined(world, {3, 3}); });
+}
+
+TEST(SyncBatchNorm, OfFourRanksWithUnequalBatchesEqualsTheJoinedBatch) {
+  run_ranks(4, [](const World& world) { expect_joined(world, {1, 4, 0, 2}); });
+}
+
+TEST(SyncBatchNorm, OfOneRankEqualsPlainBatchNorm) {
+  run_ranks(1, [](const World& world) { expect_joined(world, {3}); });
+}
+
+// Rank 0 has the values 1 and 3, rank 1 has 5 and 11: joined, the mean is 5 and the unbiased variance 56/3.
+TEST(D11, RanksWithDifferentDataGetTheRunningStatisticsOfTheJoinedBatch) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = Communicator::join();
+    torch::nn::Sequential model(BatchNorm(torch::nn::BatchNormOptions(1).momentum(1)));
+    model->to(torch::kDouble);
+    convert_sync_batchnorm(*model, comm);
+    const Tensor own = world.rank == 0 ? torch::tensor({1.0, 3.0}) : torch::tensor({5.0, 11.0});
+    model->forward(own.view({2, 1}).to(torch::kDouble));
+    EXPECT_NEAR(model->named_buffers()["0.running_mean"].item<double>(), 5, 1e-12);
+    EXPECT_NEAR(model->named_buffers()["0.running_var"].item<double>(), 56.0 / 3, 1e-12);
+  });
+}
+
+TEST(SyncBatchNorm, OutlivesTheCommunicatorThatItWasMadeFrom) {
+  run_ranks(2, [](const World& world) {
+    std::optional<Communicator> comm = Communicator::join();
+    auto model = network();
+    convert_sync_batchnorm(*model, *comm);
+    comm.reset();
+    const Tensor output = model->forward(torch::full({2, 2, 6, 6}, world.rank + 1.0, torch::kDouble));
+    model.reset(nullptr);
+    output.sum().backward();
+  });
+}
+
+TEST(SyncBatchNorm, NeedsTwoValuesOverAllRanks) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = Communicator::join();
+    BatchNorm layer(3);
+    convert_sync_batchnorm(*layer, comm);
+    EXPECT_THROW(layer->forward(torch::ones({world.rank, 3})), Error);
+    layer->forward(torch::ones({1, 3}));
+  });
+}
+
+template <class Plain>
+std::string error_for(Communicator& comm, const Plain& plain) {
+  auto model = network();
+  model->push_back(torch::nn::Sequential(torch::nn::ReLU(), plain));
+  try {
+    convert_sync_batchnorm(*model, comm);
+  } catch (const Error& error) {
+    model->forward(torch::ones({world_of_one_batch, 2, 6, 6}));
+    return error.message();
+  }
+  return "no Error";
+}
+
+}  // namespace
+}  // namespace tandem
