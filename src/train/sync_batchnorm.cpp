@@ -23,7 +23,7 @@ std::vector<BatchNormImpl*> find_layers(torch::nn::Module& module) {
     if (is_plain(part)) {
       fail(ErrorKind::Config,
            str("convert_sync_batchnorm: ", path.empty() ? "the module" : path, " is a ", part.name(),
-               ", which cannot look beyond its rank"),
+               ", which sees one rank only"),
            "use tandem::BatchNorm in the model; it has the same options, parameters and results");
     }
     if (auto* layer = part.as<BatchNorm>()) layers.push_back(layer);

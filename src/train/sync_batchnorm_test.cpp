@@ -119,17 +119,36 @@ TEST(SyncBatchNorm, NeedsTwoValuesOverAllRanks) {
   });
 }
 
-template <class Plain>
-std::string error_for(Communicator& comm, const Plain& plain) {
-  auto model = network();
-  model->push_back(torch::nn::Sequential(torch::nn::ReLU(), plain));
+std::string error_for(torch::nn::Module& module, Communicator& comm) {
   try {
-    convert_sync_batchnorm(*model, comm);
+    convert_sync_batchnorm(module, comm);
   } catch (const Error& error) {
-    model->forward(torch::ones({world_of_one_batch, 2, 6, 6}));
     return error.message();
   }
   return "no Error";
+}
+
+TEST(SyncBatchNorm, NamesAPlainLayerOnEveryRankAndChangesNothing) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = Communicator::join();
+    auto model = network();
+    model->push_back("tail", torch::nn::Sequential(torch::nn::ReLU(), torch::nn::BatchNorm2d(3)));
+    EXPECT_EQ(error_for(*model, comm),
+              "convert_sync_batchnorm: tail.1 is a torch::nn::BatchNorm2dImpl, which sees one rank only");
+    if (world.is_main()) model->children()[1]->as<BatchNorm>()->forward(torch::ones({2, 4}, torch::kDouble));
+  });
+}
+
+TEST(SyncBatchNorm, NamesEachKindOfPlainLayer) {
+  Communicator comm = Communicator::join();
+  torch::nn::BatchNorm1d one(1);
+  torch::nn::BatchNorm3d three(1);
+  torch::nn::Sequential none(torch::nn::Linear(1, 1), torch::nn::InstanceNorm1d(1));
+  EXPECT_EQ(error_for(*one, comm),
+            "convert_sync_batchnorm: the module is a torch::nn::BatchNorm1dImpl, which sees one rank only");
+  EXPECT_EQ(error_for(*three, comm),
+            "convert_sync_batchnorm: the module is a torch::nn::BatchNorm3dImpl, which sees one rank only");
+  EXPECT_EQ(error_for(*none, comm), "no Error");
 }
 
 }  // namespace
