@@ -16,13 +16,27 @@ namespace {
 
 using torch::Tensor;
 
-// Two layers of batch norm, the second one deep inside.
-torch::nn::Sequential network() {
+// Two layers of batch norm, the second one deeper in the tree.
+class NetworkImpl : public torch::nn::Module {
+ public:
+  NetworkImpl() {
+    register_module("conv", conv);
+    register_module("norm", norm);
+    register_module("tail", tail);
+    to(torch::kDouble);
+  }
+
+  Tensor forward(const Tensor& input) { return tail->forward(norm->forward(conv->forward(input)).relu()); }
+
+  torch::nn::Conv2d conv{torch::nn::Conv2dOptions(2, 4, 3)};
+  BatchNorm norm{4};
+  torch::nn::Sequential tail{torch::nn::Conv2d(4, 3, 2), BatchNorm(3)};
+};
+TORCH_MODULE(Network);
+
+Network network() {
   torch::manual_seed(3);
-  torch::nn::Sequential model(torch::nn::Conv2d(2, 4, 3), BatchNorm(4), torch::nn::ReLU(),
-                              torch::nn::Sequential(torch::nn::Conv2d(4, 3, 2), BatchNorm(3)));
-  model->to(torch::kDouble);
-  return model;
+  return Network();
 }
 
 // The same on every rank, which takes its part.
@@ -45,13 +59,13 @@ double distance(const Tensor& a, const Tensor& b) {
 // Runs on each rank: its part of a joined batch, beside the whole batch through the plain network.
 void expect_joined(const World& world, const std::vector<std::int64_t>& sizes) {
   const auto batch = joined_batch(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
-  auto plain = network();
+  Network plain = network();
   const Tensor whole = batch.input.clone().requires_grad_();
   const Tensor wanted = plain->forward(whole);
   wanted.backward(batch.output_grad);
 
   Communicator comm = Communicator::join();
-  auto synced = network();
+  Network synced = network();
   convert_sync_batchnorm(*synced, comm);
   const auto part = [&](const Tensor& all) { return all.split_with_sizes(sizes)[world.rank]; };
   const Tensor input = part(batch.input).clone().requires_grad_();
@@ -100,11 +114,11 @@ TEST(D11, RanksWithDifferentDataGetTheRunningStatisticsOfTheJoinedBatch) {
 TEST(SyncBatchNorm, OutlivesTheCommunicatorThatItWasMadeFrom) {
   run_ranks(2, [](const World& world) {
     std::optional<Communicator> comm = Communicator::join();
-    auto model = network();
+    Network model = network();
     convert_sync_batchnorm(*model, *comm);
     comm.reset();
     const Tensor output = model->forward(torch::full({2, 2, 6, 6}, world.rank + 1.0, torch::kDouble));
-    model.reset(nullptr);
+    model = nullptr;
     output.sum().backward();
   });
 }
@@ -131,11 +145,11 @@ std::string error_for(torch::nn::Module& module, Communicator& comm) {
 TEST(SyncBatchNorm, NamesAPlainLayerOnEveryRankAndChangesNothing) {
   run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();
-    auto model = network();
-    model->push_back("tail", torch::nn::Sequential(torch::nn::ReLU(), torch::nn::BatchNorm2d(3)));
+    Network model = network();
+    model->tail->push_back(torch::nn::BatchNorm2d(3));
     EXPECT_EQ(error_for(*model, comm),
-              "convert_sync_batchnorm: tail.1 is a torch::nn::BatchNorm2dImpl, which sees one rank only");
-    if (world.is_main()) model->children()[1]->as<BatchNorm>()->forward(torch::ones({2, 4}, torch::kDouble));
+              "convert_sync_batchnorm: tail.2 is a torch::nn::BatchNorm2dImpl, which sees one rank only");
+    if (world.is_main()) model->norm->forward(torch::randn({2, 4}, torch::kDouble));
   });
 }
 
