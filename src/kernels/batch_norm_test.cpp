@@ -221,6 +221,15 @@ TEST(BatchNorm, OverRanksGathersOnceForwardAndOnceBackward) {
   EXPECT_EQ(train_together(BatchNormOptions(2), input, torch::ones_like(input), {2, 2}).num_gathers, 2);
 }
 
+TEST(BatchNorm, OverRanksGathersForwardOnlyWhereTheInputNeedsNoGradient) {
+  BatchNorm layer(2);
+  int num_gathers = 0;
+  layer->set_gather([&](const Tensor& row) { return ++num_gathers, row.unsqueeze(0); });
+  layer->forward(torch::randn({4, 2})).sum().backward();
+  EXPECT_EQ(num_gathers, 1);
+  EXPECT_EQ(layer->bias.grad()[1].item<float>(), 4);
+}
+
 TEST(BatchNorm, OverRanksDoesNotGatherInEvaluation) {
   BatchNorm layer(2);
   layer->set_gather([](const Tensor&) -> Tensor { throw std::logic_error("gathered"); });

@@ -35,8 +35,8 @@ class Recomputing {
   bool before_;
 };
 
-// Autocast remembers the casts of parameters. One made in the first run has no gradient, one made in the second
-// belongs to a graph that ends with it: nobody else may find them.
+// Autocast remembers its casts of parameters. One made in the first run has no gradient where torch is older than its
+// mend of pytorch#158232, and one made in the second belongs to a graph that ends there: nobody else may find them.
 class OwnCasts {
  public:
   OwnCasts() { at::autocast::clear_cache(); }
