@@ -41,8 +41,7 @@ Tensor along_channels(const Tensor& values, const Tensor& input) {
 
 void check_values(std::int64_t num_values, std::string_view where) {
   if (num_values > 1) return;
-  fail(ErrorKind::Data,
-       str("batch norm: training needs more than one value per channel, and ", where, " there is ", num_values),
+  fail(ErrorKind::Data, str("batch norm: training needs more than one value per channel, not ", num_values, " ", where),
        "use larger batches, or drop the last one of an epoch");
 }
 

@@ -253,11 +253,11 @@ TEST(BatchNorm, NeedsTwoValuesPerChannelOverAllRanks) {
   BatchNorm layer(2);
   const Tensor one = torch::randn({1, 2}), more = torch::randn({1, 2, 2});
   EXPECT_EQ(error_of([&] { layer->forward(one); }),
-            "batch norm: training needs more than one value per channel, and in this batch there is 1");
+            "batch norm: training needs more than one value per channel, not 1 in this batch");
   EXPECT_EQ(error_of([&] { layer->forward(more); }), "no Error");
   layer->set_gather([](const Tensor& row) { return torch::stack({torch::zeros_like(row), row}); });
   EXPECT_EQ(error_of([&] { layer->forward(one); }),
-            "batch norm: training needs more than one value per channel, and over all ranks there is 1");
+            "batch norm: training needs more than one value per channel, not 1 over all ranks");
   layer->set_gather([](const Tensor& row) { return torch::stack({row, row}); });
   EXPECT_EQ(error_of([&] { layer->forward(one); }), "no Error");
 }
