@@ -202,13 +202,13 @@ std::vector<std::size_t> Reducer::fill_unused() {
 void Reducer::wait_for_peers() {
   const Stopwatch watch;
   for (Bucket& bucket : buckets_) bucket.work.wait();
+  comm_.confirm();  // when backward() returns, gradients are right or it has thrown
   stats_.exposed += watch.elapsed();
 }
 
 // A parameter without a gradient here may have one elsewhere. If it has none on any rank, `.grad` stays as it was.
 void Reducer::take_from_peers(std::span<const std::size_t> unused) {
   if (unused.empty()) return;  // reading the usage would make the host wait for the device
-  comm_.confirm();
   const Tensor usage = usage_.cpu();
   std::vector<std::string> names;
   for (const std::size_t i : unused) {
