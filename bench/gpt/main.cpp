@@ -6,6 +6,7 @@
 #include <tandem/tandem.h>
 #include <torch/torch.h>
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -139,6 +140,7 @@ Json measure(const GptOptions& options, const World& world) {
   Training training(options, world.rank);
   std::vector<double> alone;
   std::vector<double> together;
+  DdpStats stats;
   for (int block = 0; block < options.blocks; ++block) {
     if (options.mode != Mode::Ddp) {
       append(alone, training.take_steps([&](const torch::Tensor& tokens) { return training.model()(tokens); }));
@@ -146,11 +148,15 @@ Json measure(const GptOptions& options, const World& world) {
     if (options.mode != Mode::Alone) {
       DistributedDataParallel<Gpt> ddp(training.model(), *comm);
       append(together, training.take_steps([&](const torch::Tensor& tokens) { return ddp.forward(tokens); }));
+      stats = ddp.stats();
     }
   }
   Json::Object result{{"loss", training.loss()}, {"alone_ms", array(alone)}};
   if (comm) {
+    const std::chrono::duration<double, std::milli> exposed = stats.exposed;
     result.emplace_back("collectives", comm->stats().collectives);
+    result.emplace_back("buckets", stats.buckets / stats.passes);
+    result.emplace_back("exposed_ms", exposed.count() / static_cast<double>(stats.passes));
     result.emplace_back("ddp_ms", array(slower_rank(*comm, together)));
   }
   return result;
