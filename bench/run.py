@@ -36,8 +36,8 @@ def report(row: dict) -> None:
     verdict = "goal met" if row["ratio"] >= row["goal"] else "below the goal"
     if not agrees(row):
         verdict = f"WRONG: results differ by {row['max_diff']:g}, at most {row['tolerance']:g}"
-    print(f"{row['name']}: {row['ratio']:.4g} times {row['peer_name']} (ours {row['ours']:.4g} {row['unit']}, "
-          f"peer {row['peer']:.4g} {row['unit']}; goal {row['goal']:g}: {verdict})", flush=True)
+    print(f"{row['name']}: {row['ratio']:.4g} times {row['peer_name']} (ours {row['ours']:.5g} {row['unit']}, "
+          f"peer {row['peer']:.5g} {row['unit']}; goal {row['goal']:g}: {verdict})", flush=True)
 
 
 def agrees(row: dict) -> bool:
