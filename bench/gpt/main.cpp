@@ -36,6 +36,7 @@ struct GptOptions {
   std::string device = "cpu";
   bool bf16 = false;
   TransportKind transport = TransportKind::Auto;
+  DdpOptions ddp;
   std::int64_t batch_size = 8;
   int warmup = 3;
   int steps = 9;
@@ -49,6 +50,7 @@ void visit_fields(GptOptions& o, Visitor&& field) {
   field("device", o.device, "cpu or cuda");
   field("bf16", o.bf16, "autocast to bfloat16");
   field("transport", o.transport, "how gradients travel between ranks");
+  field("", o.ddp, "data parallelism");
   field("batch-size", o.batch_size, "samples of a rank");
   field("warmup", o.warmup, "steps of a block before those that are measured");
   field("steps", o.steps, "steps of a block that are measured");
@@ -146,7 +148,7 @@ Json measure(const GptOptions& options, const World& world) {
       append(alone, training.take_steps([&](const torch::Tensor& tokens) { return training.model()(tokens); }));
     }
     if (options.mode != Mode::Alone) {
-      DistributedDataParallel<Gpt> ddp(training.model(), *comm);
+      DistributedDataParallel<Gpt> ddp(training.model(), *comm, options.ddp);
       append(together, training.take_steps([&](const torch::Tensor& tokens) { return ddp.forward(tokens); }));
       stats = ddp.stats();
     }
