@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/worker_env.h"
+#include "comm/store_table.h"
 
 namespace tandem {
 
@@ -40,6 +41,7 @@ class StoreClient {
   StoreClient& operator=(const StoreClient&) = delete;
 
   const World& world() const { return world_; }
+  const c10::intrusive_ptr<c10d::Store>& table() const { return table_; }
   milliseconds timeout() const { return timeout_; }
 
   void set(const std::string& key, const std::string& value) {
@@ -189,6 +191,8 @@ std::int64_t Store::sum(const std::string& key, std::int64_t value) {
        str("store: not all ranks came to the sum '", key, "' within ", duration_text(client_->timeout())),
        "every rank must call it; look at the output of those that did not");
 }
+
+c10::intrusive_ptr<c10d::Store> detail::StoreTable::of(Store& store) { return store.client_->table(); }
 
 void Store::abandon() { client_->abandon(); }
 
