@@ -1,8 +1,10 @@
 #pragma once
 
 #include <tandem/batch_norm.h>
+#include <tandem/check_replicas.h>
 #include <tandem/communicator.h>
 #include <tandem/config.h>
+#include <tandem/ddp.h>
 #include <tandem/error.h>
 #include <tandem/recompute.h>
 #include <tandem/run_worker.h>

@@ -97,12 +97,12 @@ TEST(Exchange, MovesParts) {
     constexpr int kPart = 50;
     float* const mine = self.buffer + self.rank * kPart;
     for (int i = 0; i < kPart; ++i) mine[i] = static_cast<float>(100 * self.rank + i);
-    self.exchange.finish(self.exchange.start(
-        {.collective = Collective::AllGather, .type = ElementType::Float, .count = kPart}));
+    self.exchange.finish(
+        self.exchange.start({.collective = Collective::AllGather, .type = ElementType::Float, .count = kPart}));
     for (int i = 0; i < 3 * kPart; ++i) EXPECT_EQ(self.buffer[i], static_cast<float>(100 * (i / kPart) + i % kPart));
 
-    self.exchange.finish(self.exchange.start(
-        {.collective = Collective::ReduceScatter, .type = ElementType::Float, .count = kPart}));
+    self.exchange.finish(
+        self.exchange.start({.collective = Collective::ReduceScatter, .type = ElementType::Float, .count = kPart}));
     for (int i = 0; i < kPart; ++i) EXPECT_EQ(mine[i], static_cast<float>(3 * (100 * self.rank + i)));
 
     self.exchange.finish(self.exchange.start(
@@ -154,7 +154,8 @@ TEST(Exchange, NamesTheRanksThatDoNotComeInTime) {
         if (self.rank % 2 == 0) self.exchange.finish(self.exchange.start(sum_of(4)));
       },
       {.timeout = 100ms, .chunk_bytes = kChunk});
-  EXPECT_EQ(ends[0], "shm: ranks 1, 3 did not come to all_reduce (sum) of 4 float elements, collective 0, within 100ms");
+  EXPECT_EQ(ends[0],
+            "comm: ranks 1, 3 did not come to all_reduce (sum) of 4 float elements, collective 0, within 100ms");
   EXPECT_EQ(ends[1], "ok");
   EXPECT_EQ(ends[2], ends[0]);
 }
@@ -170,9 +171,10 @@ TEST(Exchange, NamesARankThatLeft) {
     self.exchange.finish(self.exchange.start(sum_of(4)));
   });
   EXPECT_EQ(ends[1], "ok");
-  EXPECT_EQ(ends[0],
-            "shm: rank 1 was lost (it left after 1 collectives) while others wait for it in all_reduce (sum) of 4 float "
-            "elements, collective 1");
+  EXPECT_EQ(
+      ends[0],
+      "comm: rank 1 was lost (it left after 1 collectives) while others wait for it in all_reduce (sum) of 4 float "
+      "elements, collective 1");
   EXPECT_EQ(ends[2], ends[0]);
 }
 
