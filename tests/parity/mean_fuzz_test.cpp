@@ -114,8 +114,9 @@ void train_random(unsigned seed, Communicator& comm) {
 }
 
 TEST(MeanFuzz, GradientsAreTheMeanOverTheRanks) {
-  run_ranks(3, [](const World&) {
+  run_ranks(3, [](const World& world) {
     Communicator comm = Communicator::join();
+    ASSERT_EQ(comm.world(), world);
     for (unsigned seed = 1; seed <= 40; ++seed) train_random(seed, comm);
   });
 }

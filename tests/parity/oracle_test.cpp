@@ -204,9 +204,10 @@ void compare(unsigned seed, Communicator& comm) {
 }
 
 void compare_on(int size) {
-  run_ranks(size, [](const World&) {
+  run_ranks(size, [](const World& world) {
     Communicator comm = Communicator::join();
-    for (unsigned seed = 1; seed <= 30; ++seed) compare(seed, comm);
+    ASSERT_EQ(comm.world(), world);
+    for (unsigned seed = 1; seed <= 20; ++seed) compare(seed, comm);
   });
 }
 

@@ -156,22 +156,25 @@ void expect_pytorch(Communicator& comm, const std::string& file, std::int64_t mi
 }
 
 void run_joined(int size) {
-  run_ranks(size, [](const World&) {
+  run_ranks(size, [](const World& world) {
     Communicator comm = Communicator::join();
+    ASSERT_EQ(comm.world(), world);
     expect_joined(comm);
   });
 }
 
 void run_pytorch(int size, const std::string& file, std::int64_t micro_batches = 1) {
-  run_ranks(size, [&](const World&) {
+  run_ranks(size, [&](const World& world) {
     Communicator comm = Communicator::join();
+    ASSERT_EQ(comm.world(), world);
     expect_pytorch(comm, file, micro_batches);
   });
 }
 
 void run_fp32_losses(int size) {
-  run_ranks(size, [](const World&) {
+  run_ranks(size, [](const World& world) {
     Communicator comm = Communicator::join();
+    ASSERT_EQ(comm.world(), world);
     for (const char* optimizer : {"sgd", "adamw"}) {
       SCOPED_TRACE(optimizer);
       TinyModel model = first_model(torch::kFloat);
@@ -198,8 +201,9 @@ TEST(Parity, MicroBatchesWithoutSyncCountAsMuchAsRanks) {
 }
 
 TEST(Parity, HoldsWithABucketForEachParameter) {
-  run_ranks(2, [](const World&) {
+  run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();
+    ASSERT_EQ(comm.world(), world);
     expect_joined(comm, {.optimizer = "adamw", .ddp = {.first_bucket = Bytes{1}, .bucket = Bytes{1}}});
   });
 }
