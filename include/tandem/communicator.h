@@ -101,8 +101,8 @@ class Communicator {
 
   double mean(double value);
 
-  // A tensor in memory that collectives work on without a copy.
-  torch::Tensor empty(std::int64_t count, torch::ScalarType type);
+  // A tensor in memory that collectives work on without a copy, where the device of `options` allows it.
+  torch::Tensor empty(std::int64_t count, const torch::TensorOptions& options);
 
   // The same ranks again, with an order of collectives of its own. Every rank calls it.
   Communicator duplicate();

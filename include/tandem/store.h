@@ -39,6 +39,9 @@ class Store {
   // The sum of the values of all ranks, on all ranks, each of which calls it once for a key.
   std::int64_t sum(const std::string& key, std::int64_t value);
 
+  // The run has failed: when this goes, it waits for nobody.
+  void abandon();
+
  private:
   explicit Store(std::unique_ptr<detail::StoreClient> client);
 

@@ -1,19 +1,16 @@
 #include "base/control_page.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <tandem/error.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
-#include <ctime>
 
+#include "base/futex.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -30,7 +27,7 @@ struct alignas(64) ControlPage::Layout {
   std::uint64_t magic;
   std::uint32_t version;
   std::int32_t num_ranks;
-  alignas(64) std::uint32_t abort_word;  // 0: run; else 1 + the rank that failed
+  alignas(64) FutexWord abort_word;  // 0: run; else 1 + the rank that failed
   std::int32_t restart_count;
   // A slot for each local rank follows.
 };
@@ -47,16 +44,6 @@ std::atomic_ref<Word> atomic(Word& word) {
   static_assert(std::atomic_ref<Word>::is_always_lock_free, "another process could not see a lock of ours");
   return std::atomic_ref<Word>(word);
 }
-
-// Shared between processes, so not FUTEX_PRIVATE. `until` is a time of CLOCK_MONOTONIC.
-void futex_wait(std::uint32_t& word, std::uint32_t while_it_is, ControlPage::Clock::time_point until) {
-  const auto since_start = until.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_start);
-  const timespec limit{.tv_sec = seconds.count(), .tv_nsec = (since_start - seconds).count()};
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, while_it_is, &limit, nullptr, FUTEX_BITSET_MATCH_ANY);
-}
-
-void futex_wake_all(std::uint32_t& word) { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
 // Far deadlines would overflow the clock.
 ControlPage::Clock::time_point time_after(std::chrono::nanoseconds limit) {
@@ -121,12 +108,12 @@ int ControlPage::num_ranks() const { return layout_->num_ranks; }
 
 void ControlPage::abort(int rank) {
   std::uint32_t nobody = 0;
-  atomic(layout_->abort_word).compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank) + 1);
+  layout_->abort_word.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank) + 1);
   futex_wake_all(layout_->abort_word);
 }
 
 std::optional<int> ControlPage::aborted_by() const {
-  const std::uint32_t word = atomic(layout_->abort_word).load();
+  const std::uint32_t word = layout_->abort_word.load();
   return word == 0 ? std::nullopt : std::optional(static_cast<int>(word - 1));
 }
 
@@ -143,7 +130,7 @@ void ControlPage::reset(int restart_count) {
     atomic(slot(local_rank).beat_ns).store(0);
   }
   atomic(layout_->restart_count).store(restart_count);
-  atomic(layout_->abort_word).store(0);
+  layout_->abort_word.store(0);
 }
 
 int ControlPage::restart_count() const { return atomic(layout_->restart_count).load(); }

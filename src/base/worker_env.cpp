@@ -71,6 +71,7 @@ WorkerEnv read_worker_env(const Lookup& lookup) {
   env.tandem_run_id = lookup("TANDEM_RUN_ID").value_or("");
   env.control_fd = read_int(lookup, "TANDEM_CONTROL_FD", -1);
   env.log_dir = lookup("TANDEM_LOG_DIR").value_or("");
+  if (const auto devices = lookup("TANDEM_DEVICES")) env.devices = split(*devices, ',');
   return env;
 }
 
@@ -98,6 +99,7 @@ Variables worker_variables(const WorkerEnv& env) {
   if (!env.tandem_run_id.empty()) variables.emplace_back("TANDEM_RUN_ID", env.tandem_run_id);
   if (env.control_fd >= 0) variables.emplace_back("TANDEM_CONTROL_FD", str(env.control_fd));
   if (!env.log_dir.empty()) variables.emplace_back("TANDEM_LOG_DIR", env.log_dir);
+  if (!env.devices.empty()) variables.emplace_back("TANDEM_DEVICES", join(env.devices, ","));
   return variables;
 }
 

@@ -25,6 +25,7 @@ struct WorkerEnv {
   std::string tandem_run_id = {};  // by which every process of the run is found: NAME, or OUTER/NAME inside another run
   int control_fd = -1;             // of the control page; -1: there is none
   std::string log_dir = {};        // where the ranks' output is kept
+  std::vector<std::string> devices = {};  // one for each local rank: "cuda:0", "cpu"; empty: nobody said
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

@@ -64,6 +64,8 @@ class StoreClient {
     });
   }
 
+  void abandon() { is_abandoned_ = true; }
+
   std::string get(const std::string& key) {
     const auto value = translated(str("reading '", key, '\''), [&] { return table_->get(key); });
     return {value.begin(), value.end()};
@@ -83,6 +85,7 @@ class StoreClient {
   World world_;
   milliseconds timeout_;
   bool hosts_;
+  bool is_abandoned_ = false;
   int exceptions_ = std::uncaught_exceptions();
   c10::intrusive_ptr<c10d::Store> table_;
 };
@@ -94,7 +97,7 @@ StoreClient::StoreClient(const WorkerEnv& env, milliseconds timeout)
       table_(connect(env)) {}
 
 StoreClient::~StoreClient() {
-  if (std::uncaught_exceptions() > exceptions_) return;
+  if (is_abandoned_ || std::uncaught_exceptions() > exceptions_) return;
   try {
     arrive("left");
     if (hosts_) wait_for_everyone("left", Deadline(timeout_));
@@ -186,5 +189,7 @@ std::int64_t Store::sum(const std::string& key, std::int64_t value) {
        str("store: not all ranks came to the sum '", key, "' within ", duration_text(client_->timeout())),
        "every rank must call it; look at the output of those that did not");
 }
+
+void Store::abandon() { client_->abandon(); }
 
 }  // namespace tandem

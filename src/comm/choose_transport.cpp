@@ -1,0 +1,103 @@
+#include "comm/choose_transport.h"
+
+#include <tandem/error.h>
+#include <torch/cuda.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "base/worker_env.h"
+#include "comm/nccl/nccl.h"
+#include "comm/shm/shm.h"
+#include "comm/solo/solo.h"
+
+namespace tandem {
+namespace {
+
+bool all_on_gpus(const RunPlace& place) {
+  return std::all_of(place.devices.begin(), place.devices.end(),
+                     [](const std::string& device) { return device.find("cuda") != std::string::npos; });
+}
+
+bool all_apart(const RunPlace& place) {
+  return std::set(place.devices.begin(), place.devices.end()).size() == place.devices.size();
+}
+
+void refuse(bool is_wrong, const std::string& message, const std::string& hint) {
+  if (is_wrong) fail(ErrorKind::Comm, str("transport: ", message), hint);
+}
+
+void check_nccl(const RunPlace& place) {
+  refuse(!place.has_nccl, "nccl is not there",
+         "it needs a torch with CUDA and a GPU; --transport auto takes what there is");
+  refuse(!all_on_gpus(place), str("nccl moves CUDA tensors, but the ranks run on ", join(place.devices, ", ")),
+         "give every rank a GPU, or take --transport shm");
+  refuse(!all_apart(place), str("nccl wants a GPU for each rank, but the ranks run on ", join(place.devices, ", ")),
+         "start fewer ranks, or take --transport shm");
+}
+
+void check_one_host(const World& world) {
+  refuse(world.num_nodes > 1, str("shm joins the ranks of one host, but this run has ", world.num_nodes),
+         "several hosts need a GPU for each rank and nccl; CPU ranks on several hosts have no transport yet");
+}
+
+TransportChoice best(const RunPlace& place) {
+  const int size = place.world.size;
+  if (size == 1) return {.kind = TransportKind::Solo, .why = "one rank has nobody to talk to"};
+  const std::string on_gpus = str(size, " ranks with a GPU each");
+  if (all_on_gpus(place) && all_apart(place) && place.has_nccl) return {.kind = TransportKind::Nccl, .why = on_gpus};
+  check_one_host(place.world);
+  if (!all_on_gpus(place)) return {.kind = TransportKind::Shm, .why = str(size, " CPU ranks on one host")};
+  if (!all_apart(place)) return {.kind = TransportKind::Shm, .why = str(size, " ranks that share GPUs, on one host")};
+  return {.kind = TransportKind::Shm, .why = str(on_gpus, " on one host, but this build has no nccl")};
+}
+
+// The device that the launcher gave to this rank; under others, the GPU of its local rank, if there are GPUs.
+torch::Device device_of(const WorkerEnv& env) {
+  const int local_rank = env.world.local_rank;
+  if (std::cmp_less(local_rank, env.devices.size())) return torch::Device(env.devices[local_rank]);
+  const auto num_gpus = static_cast<int>(torch::cuda::device_count());
+  if (num_gpus == 0) return torch::kCPU;
+  if (local_rank < num_gpus) return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(local_rank));
+  fail(ErrorKind::Device, str("local rank ", local_rank, " has no GPU: there are ", num_gpus),
+       "start fewer ranks; `tandem run --device 0,0` lets two share GPU 0, --device cpu uses none");
+}
+
+// The devices of all ranks. NCCL_HOSTID is by what nccl tells hosts apart.
+std::vector<std::string> exchange_devices(Store& store, const World& world, torch::Device device) {
+  const auto key = [](int rank) { return str("comm/device/", rank); };
+  const std::string host = environment_variable("NCCL_HOSTID").value_or(str(world.node));
+  store.set(key(world.rank), device.is_cpu() ? device.str() : str(device.str(), " of host ", host));
+  std::vector<std::string> devices;
+  for (int rank = 0; rank < world.size; ++rank) devices.push_back(store.get(key(rank)));
+  return devices;
+}
+
+}  // namespace
+
+TransportChoice choose_transport(TransportKind wanted, const RunPlace& place) {
+  if (wanted == TransportKind::Auto) return best(place);
+  if (wanted == TransportKind::Nccl) check_nccl(place);
+  if (wanted == TransportKind::Shm) check_one_host(place.world);
+  refuse(wanted == TransportKind::Solo && place.world.size > 1,
+         str("solo is for one rank, but this run has ", place.world.size), "leave --transport out");
+  return {.kind = wanted, .why = "it was asked for"};
+}
+
+ChosenTransport choose_transport(const CommOptions& options, Store& store) {
+  const WorkerEnv env = read_worker_env();
+  const torch::Device device = device_of(env);
+  const TransportChoice choice = choose_transport(
+      options.transport,
+      {.world = env.world, .devices = exchange_devices(store, env.world, device), .has_nccl = nccl_is_available()});
+  const auto make = [&]() -> std::unique_ptr<Transport> {
+    if (choice.kind == TransportKind::Nccl) return make_nccl(store, device, options.timeout);
+    if (choice.kind == TransportKind::Shm) return make_shm(store, options.timeout);
+    return make_solo();
+  };
+  return {.device = device, .transport = make(), .why = choice.why};
+}
+
+}  // namespace tandem

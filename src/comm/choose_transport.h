@@ -1,0 +1,37 @@
+#pragma once
+
+#include <tandem/communicator.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/transport.h"
+
+namespace tandem {
+
+// What is known of a run when its transport is chosen.
+struct RunPlace {
+  World world;
+  std::vector<std::string> devices;  // of all ranks, each with its host where there are several: "a/cuda:0"
+  bool has_nccl = false;             // in this build, with a GPU that it can use
+};
+
+struct TransportChoice {
+  TransportKind kind = TransportKind::Solo;
+  std::string why;  // "2 CPU ranks on one host"
+};
+
+// What was asked for, or the best there is. An Error where there is none, or the one that was asked for cannot work.
+TransportChoice choose_transport(TransportKind wanted, const RunPlace& place);
+
+struct ChosenTransport {
+  torch::Device device;  // of this rank
+  std::unique_ptr<Transport> transport;
+  std::string why;
+};
+
+// The same for the ranks that have met at `store`, and made.
+ChosenTransport choose_transport(const CommOptions& options, Store& store);
+
+}  // namespace tandem

@@ -1,0 +1,225 @@
+#include <tandem/communicator.h>
+#include <tandem/error.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/text.h"
+#include "comm/choose_transport.h"
+#include "comm/transport.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::array kTypes = {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16,
+                               torch::kInt,   torch::kLong,   torch::kByte, torch::kBool};
+
+std::string shape_text(const Tensor& tensor) {
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : tensor.sizes()) sizes.push_back(str(size));
+  return str(torch::toString(tensor.scalar_type()), " [", join(sizes, ", "), "]");
+}
+
+void check_type(std::string_view what, const Tensor& tensor) {
+  if (!tensor.defined()) fail(ErrorKind::Comm, str(what, ": the tensor is undefined"), "give it a value first");
+  if (tensor.layout() != torch::kStrided) {
+    fail(ErrorKind::Comm, str(what, ": a sparse tensor"), "make it dense: tensor.to_dense()");
+  }
+  if (std::find(kTypes.begin(), kTypes.end(), tensor.scalar_type()) != kTypes.end()) return;
+  fail(ErrorKind::Comm, str(what, ": tensors of type ", torch::toString(tensor.scalar_type()), " do not travel"),
+       "convert it to one of float, double, half, bfloat16, int, long, uint8, bool");
+}
+
+void check_reduction(std::string_view what, const Tensor& tensor, ReduceOp op, double divisor) {
+  if (op == ReduceOp::Sum && tensor.scalar_type() == torch::kBool) {
+    fail(ErrorKind::Comm, str(what, ": a sum of bool tensors"),
+         "use ReduceOp::Max for \"on any rank\", ReduceOp::Min for \"on all ranks\", or convert to int and sum");
+  }
+  if (divisor != 1 && (op != ReduceOp::Sum || !tensor.is_floating_point())) {
+    fail(ErrorKind::Comm, str(what, ": only sums of floating-point tensors can be divided, not ", shape_text(tensor)),
+         "convert it to double first, or divide the result yourself");
+  }
+}
+
+// `whole` holds one `part` for each rank.
+void check_parts(std::string_view what, const Tensor& part, const Tensor& whole, int size) {
+  if (part.scalar_type() == whole.scalar_type() && part.device() == whole.device() &&
+      part.numel() * size == whole.numel()) {
+    return;
+  }
+  fail(ErrorKind::Comm,
+       str(what, ": ", shape_text(whole), " on ", whole.device().str(), " does not hold ", size, " times ",
+           shape_text(part), " on ", part.device().str()),
+       "make both of one type, on one device, and the larger one the world size times as large");
+}
+
+// What a transport gets: contiguous, and without bools.
+Tensor travelling(const Tensor& tensor) {
+  const Tensor flat = tensor.detach().contiguous();
+  return flat.scalar_type() == torch::kBool ? flat.view(torch::kByte) : flat;
+}
+
+// The result must come to be in `tensor`, of which `flat` may be a copy.
+Work deliver(Work work, const Tensor& flat, const Tensor& tensor) {
+  if (tensor.is_contiguous()) return work;
+  return std::move(work).then([flat, tensor = tensor.detach()] {
+    tensor.copy_(tensor.scalar_type() == torch::kBool ? flat.view(torch::kBool) : flat);
+  });
+}
+
+}  // namespace
+
+// The right to start a collective. A second thread that wanted it at the same time would make the order of collectives
+// a matter of chance.
+class Communicator::Turn {
+ public:
+  Turn(Communicator& comm, std::string_view what, std::int64_t bytes) : busy_(*comm.busy_) {
+    const bool is_in_backward = torch::autograd::get_current_graph_task_id() != -1;
+    const bool is_ours = std::this_thread::get_id() == comm.thread_ || is_in_backward;
+    if (!is_ours || busy_.exchange(true)) {
+      fail(ErrorKind::Comm, str(what, ": called from a second thread"),
+           "collectives belong to the thread that made the communicator; give another thread a duplicate() of it");
+    }
+    ++comm.stats_.collectives;
+    comm.stats_.bytes += bytes;
+  }
+  ~Turn() { busy_ = false; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic<bool>& busy_;
+};
+
+Communicator Communicator::join(const CommOptions& options) {
+  auto store = std::make_unique<Store>(Store::join(options.join_timeout));
+  const World world = store->world();
+  ChosenTransport chosen = choose_transport(options, *store);
+  Communicator comm(world, chosen.device, std::move(chosen.transport));
+  comm.store_ = std::move(store);
+  comm.why_ = std::move(chosen.why);
+  return comm;
+}
+
+Communicator::Communicator(const World& world, torch::Device device, std::unique_ptr<Transport> transport)
+    : world_(world),
+      device_(device),
+      transport_(std::move(transport)),
+      busy_(std::make_unique<std::atomic<bool>>(false)) {}
+
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+
+Communicator::~Communicator() {
+  if (store_ && transport_->failed()) store_->abandon();
+}
+
+std::string Communicator::transport_name() const { return std::string(transport_->name()); }
+
+Work Communicator::all_reduce(const Tensor& tensor, ReduceOp op, double divisor) {
+  constexpr std::string_view kWhat = "all_reduce";
+  check_type(kWhat, tensor);
+  check_reduction(kWhat, tensor, op, divisor);
+  const Turn turn(*this, kWhat, tensor.nbytes());
+  const Tensor flat = travelling(tensor);
+  return deliver(transport_->all_reduce(flat, op, divisor), flat, tensor);
+}
+
+Work Communicator::all_gather(const Tensor& input, const Tensor& output) {
+  constexpr std::string_view kWhat = "all_gather";
+  check_type(kWhat, input);
+  check_type(kWhat, output);
+  check_parts(kWhat, input, output, world_.size);
+  const Turn turn(*this, kWhat, input.nbytes());
+  const Tensor flat = travelling(output);
+  return deliver(transport_->all_gather(travelling(input), flat), flat, output);
+}
+
+Work Communicator::reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op) {
+  constexpr std::string_view kWhat = "reduce_scatter";
+  check_type(kWhat, input);
+  check_type(kWhat, output);
+  check_parts(kWhat, output, input, world_.size);
+  check_reduction(kWhat, input, op, 1);
+  const Turn turn(*this, kWhat, input.nbytes());
+  const Tensor flat = travelling(output);
+  return deliver(transport_->reduce_scatter(travelling(input), flat, op), flat, output);
+}
+
+Work Communicator::broadcast(const Tensor& tensor, int root) {
+  constexpr std::string_view kWhat = "broadcast";
+  check_type(kWhat, tensor);
+  if (root < 0 || root >= world_.size) {
+    fail(ErrorKind::Comm, str(kWhat, ": from rank ", root, " of ", world_.size), "ranks count from 0");
+  }
+  const Turn turn(*this, kWhat, tensor.nbytes());
+  const Tensor flat = travelling(tensor);
+  return deliver(transport_->broadcast(flat, root), flat, tensor);
+}
+
+void Communicator::barrier() {
+  const Turn turn(*this, "barrier", 0);
+  transport_->barrier().wait();
+}
+
+std::vector<std::string> Communicator::all_gather_bytes(std::string_view bytes) {
+  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  const Tensor mine = torch::from_blob(const_cast<std::uint8_t*>(data), bytes.size(), torch::kByte);
+  std::vector<std::string> all;
+  for (const Tensor& theirs : all_gather_uneven(mine)) {
+    all.emplace_back(reinterpret_cast<const char*>(theirs.const_data_ptr<std::uint8_t>()), theirs.numel());
+  }
+  return all;
+}
+
+std::vector<Tensor> Communicator::all_gather_uneven(const Tensor& tensor) {
+  check_type("all_gather_uneven", tensor);
+  if (tensor.dim() == 0) {
+    fail(ErrorKind::Comm, "all_gather_uneven: a tensor without dimensions", "give it one: tensor.unsqueeze(0)");
+  }
+  const auto place = torch::TensorOptions().device(transport_->device());
+  const Tensor lengths = torch::empty({world_.size}, place.dtype(torch::kLong));
+  all_gather(torch::full({1}, tensor.size(0), lengths.options()), lengths).wait();
+  const Tensor length = lengths.cpu();
+  const std::int64_t longest = length.max().item<std::int64_t>();
+
+  std::vector<std::int64_t> shape = tensor.sizes().vec();
+  shape[0] = longest;
+  const auto options = tensor.options().device(transport_->device());
+  const Tensor padded = torch::zeros(shape, options);
+  padded.narrow(0, 0, tensor.size(0)).copy_(tensor.detach());
+  shape.insert(shape.begin(), world_.size);
+  const Tensor gathered = torch::empty(shape, options);
+  all_gather(padded, gathered).wait();
+
+  std::vector<Tensor> all;
+  for (int rank = 0; rank < world_.size; ++rank) {
+    all.push_back(gathered[rank].narrow(0, 0, length[rank].item<std::int64_t>()).to(tensor.device()));
+  }
+  return all;
+}
+
+double Communicator::mean(double value) {
+  const Tensor sum = torch::full({1}, value, torch::TensorOptions(torch::kDouble).device(transport_->device()));
+  all_reduce(sum, ReduceOp::Sum, world_.size).wait();
+  return sum.item<double>();
+}
+
+Tensor Communicator::empty(std::int64_t count, const torch::TensorOptions& options) {
+  return transport_->empty(count, options);
+}
+
+Communicator Communicator::duplicate() {
+  const Turn turn(*this, "duplicate", 0);
+  Communicator copy(world_, device_, transport_->duplicate());
+  copy.why_ = why_;
+  return copy;
+}
+
+void Communicator::set_step(std::int64_t step) { transport_->set_step(step); }
+
+}  // namespace tandem

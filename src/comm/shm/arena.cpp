@@ -1,0 +1,145 @@
+#include "comm/shm/arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLine = 64;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE; an older kernel refuses it, and faults the pages in later
+constexpr std::size_t kAddressSpace = std::size_t{1} << 45;  // a quarter of what a process has
+
+std::size_t round_up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
+
+std::size_t block_size(std::size_t size) { return round_up(std::max<std::size_t>(size, 1), kLine); }
+
+[[noreturn]] void no_memory(const std::string& what) {
+  fail(ErrorKind::Comm, str("shm: ", what, ": ", errno_text(errno)),
+       "check the limits of memory and of open files (ulimit -v, ulimit -n, the container's limit)");
+}
+
+}  // namespace
+
+Arena::Extent Arena::extent_of(int num_ranks, std::size_t board_size) {
+  const auto ranks = static_cast<std::size_t>(num_ranks);
+  const std::size_t memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * kPage;
+  const std::size_t board = kPage + round_up(board_size, kPage);
+  const std::size_t region = round_up(std::min(memory, kAddressSpace / ranks), kPage);
+  return {.board = board, .region = region, .whole = board + region * ranks};
+}
+
+Arena Arena::create(int num_ranks, std::size_t board_size) {
+  const Extent extent = extent_of(num_ranks, board_size);
+  Fd fd(::memfd_create("tandem-arena", MFD_CLOEXEC));
+  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(extent.whole)) != 0) no_memory("there is none for the arena");
+  Arena arena(std::move(fd), num_ranks, extent);
+  std::random_device random;
+  const std::uint64_t token = std::uint64_t{random()} << 32 | random();
+  std::memcpy(arena.memory_, &token, sizeof token);
+  return arena;
+}
+
+Arena Arena::open(const std::string& address, int num_ranks, std::size_t board_size) {
+  const std::vector<std::string> parts = split(address, ' ');
+  const std::string path = str("/proc/", parts.at(0), "/fd/", parts.at(1));
+  Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) {
+    fail(ErrorKind::Comm, str("shm: the memory of another rank, ", path, ", cannot be opened: ", errno_text(errno)),
+         "ranks that share memory must run as one user, in one container");
+  }
+  const Extent extent = extent_of(num_ranks, board_size);
+  struct stat file {};
+  if (::fstat(fd.get(), &file) == 0 && file.st_size == static_cast<off_t>(extent.whole)) {
+    Arena arena(std::move(fd), num_ranks, extent);
+    if (str(arena.token()) == parts.at(2)) return arena;
+  }
+  fail(ErrorKind::Comm, str("shm: ", path, " is not the memory of this run"),
+       "ranks that share memory must run in one container, where a process id means the same to all");
+}
+
+Arena::Arena(Fd fd, int num_ranks, const Extent& extent) : fd_(std::move(fd)), num_ranks_(num_ranks), extent_(extent) {
+  void* memory = ::mmap(nullptr, extent.whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
+  if (memory == MAP_FAILED) no_memory(str("the arena of ", num_ranks, " ranks cannot be mapped"));
+  memory_ = static_cast<std::byte*>(memory);
+  ::madvise(memory, extent.whole, MADV_HUGEPAGE);
+  ::madvise(memory, extent.whole, MADV_DONTDUMP);  // a core file of the size of the machine helps nobody
+}
+
+Arena::Arena(Arena&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      num_ranks_(other.num_ranks_),
+      extent_(other.extent_),
+      memory_(std::exchange(other.memory_, nullptr)) {}
+
+Arena::~Arena() {
+  if (memory_ != nullptr) ::munmap(memory_, extent_.whole);
+}
+
+std::uint64_t Arena::token() const {
+  std::uint64_t token = 0;
+  std::memcpy(&token, memory_, sizeof token);
+  return token;
+}
+
+std::string Arena::address() const { return str(::getpid(), ' ', fd_.get(), ' ', token()); }
+
+std::byte* Arena::board() const { return memory_ + kPage; }
+
+std::byte* Arena::region(int rank) const {
+  return memory_ + extent_.board + extent_.region * static_cast<std::size_t>(rank);
+}
+
+Region::Region(std::byte* memory, std::size_t size) : memory_(memory), size_(size) { free_.emplace(0, size); }
+
+std::optional<std::size_t> Region::offset_of(const void* address) const {
+  const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory_);
+  return offset < size_ ? std::optional(offset) : std::nullopt;
+}
+
+std::byte* Region::allocate(std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  size = block_size(size);
+  const auto room = std::find_if(free_.begin(), free_.end(), [&](const auto& piece) { return piece.second >= size; });
+  if (room == free_.end()) {
+    fail(ErrorKind::Comm, str("shm: no room for ", size, " bytes in this rank's part of the arena"),
+         "the machine's memory is used up; use fewer ranks or a smaller model");
+  }
+  const auto [offset, room_size] = *room;
+  free_.erase(room);
+  if (room_size > size) free_.emplace(offset + size, room_size - size);
+  if (offset + size > touched_) {
+    // All pages at once, by the rank whose memory it is: one by one, in the first step, they would cost far more.
+    const std::size_t begin = touched_ / kPage * kPage;
+    ::madvise(memory_ + begin, round_up(offset + size, kPage) - begin, kPopulateWrite);
+    touched_ = offset + size;
+  }
+  return memory_ + offset;
+}
+
+void Region::release(std::byte* piece, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  const auto at = free_.emplace(piece - memory_, block_size(size)).first;
+  const auto join_with_next = [this](auto here) {
+    const auto next = std::next(here);
+    if (next == free_.end() || here->first + here->second != next->first) return;
+    here->second += next->second;
+    free_.erase(next);
+  };
+  join_with_next(at);
+  if (at != free_.begin()) join_with_next(std::prev(at));
+}
+
+}  // namespace tandem

@@ -1,0 +1,198 @@
+#include "comm/shm/exchange.h"
+
+#include <tandem/error.h>
+#include <tandem/units.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::uint64_t kAllChunks = std::numeric_limits<std::uint64_t>::max();
+constexpr std::chrono::seconds kGrace(1);  // for a chunk that a rank had begun before it was lost
+
+// How a collective is cut: into sections, one for each rank's part, and these into chunks.
+struct Cut {
+  std::uint64_t num_sections;
+  std::uint64_t chunk_elements;
+  std::uint64_t chunks_per_section;
+
+  std::uint64_t num_chunks() const { return num_sections * chunks_per_section; }
+};
+
+Cut cut(const Posting& posting, int num_ranks, std::size_t chunk_bytes) {
+  const bool has_parts = posting.collective == Collective::AllGather || posting.collective == Collective::ReduceScatter;
+  const std::uint64_t chunk_elements = chunk_bytes / element_size(posting.type);
+  // An empty collective has a chunk too: whoever does it has seen that all ranks agree.
+  const std::uint64_t chunks = std::max<std::uint64_t>(1, (posting.count + chunk_elements - 1) / chunk_elements);
+  return {.num_sections = has_parts ? static_cast<std::uint64_t>(num_ranks) : 1,
+          .chunk_elements = chunk_elements,
+          .chunks_per_section = chunks};
+}
+
+void copy_from(std::size_t source, const std::vector<std::byte*>& places, std::size_t size) {
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    if (rank != source) std::memcpy(places[rank], places[source], size);
+  }
+}
+
+}  // namespace
+
+Exchange::Exchange(Board board, std::vector<std::byte*> regions, int rank, ExchangeOptions options)
+    : board_(board), regions_(std::move(regions)), rank_(rank), options_(std::move(options)) {}
+
+std::uint64_t Exchange::start(const Posting& posting) {
+  throw_if_failed();
+  const std::uint64_t number = next_;
+  if (number >= Board::kDepth) finish(number - Board::kDepth);
+  ++next_;
+  const std::uint64_t num_chunks = cut(posting, board_.num_ranks(), options_.chunk_bytes).num_chunks();
+  board_.post(rank_, number, posting);
+  queue_.push_back({.number = number, .posting = posting, .num_chunks = num_chunks, .buffers = {}});
+  const auto num_ranks = static_cast<std::uint64_t>(board_.num_ranks());
+  for (Operation& operation : queue_) advance(operation, (operation.num_chunks + num_ranks - 1) / num_ranks);
+  return number;
+}
+
+void Exchange::finish(std::uint64_t number) {
+  while (!queue_.empty() && queue_.front().number <= number) {
+    complete(queue_.front());
+    queue_.pop_front();
+  }
+}
+
+void Exchange::complete(Operation& operation) {
+  advance(operation, kAllChunks);
+  const Stopwatch waited;
+  while (!is_done(operation)) {
+    board_.wait(options_.spins,
+                [&] { return is_done(operation) || (operation.buffers.empty() && all_have_posted(operation.number)); });
+    advance(operation, kAllChunks);
+    if (!is_done(operation)) check(operation, waited.elapsed());
+  }
+}
+
+// Does up to `max_chunks` of the chunks that are there to be done.
+void Exchange::advance(Operation& operation, std::uint64_t max_chunks) {
+  if (operation.buffers.empty() && !find_buffers(operation)) return;
+  for (std::uint64_t i = 0; i < max_chunks; ++i) {
+    const auto chunk = board_.claim(operation.number, operation.num_chunks);
+    if (!chunk) return;
+    run_chunk(operation, *chunk);
+    board_.finish_chunk(operation.number, operation.num_chunks);
+  }
+}
+
+// False while not all ranks have posted, and when the collective is long over.
+bool Exchange::find_buffers(Operation& operation) {
+  std::vector<std::byte*> buffers;
+  for (int rank = 0; rank < board_.num_ranks(); ++rank) {
+    const auto posting = board_.posting(rank, operation.number);
+    if (posting && !posting->agrees_with(operation.posting)) fail_disagreement(operation);
+    if (posting) buffers.push_back(regions_[rank] + posting->offset);
+  }
+  if (buffers.size() < regions_.size()) return false;
+  operation.buffers = std::move(buffers);
+  return true;
+}
+
+void Exchange::run_chunk(const Operation& operation, std::uint64_t chunk) const {
+  const Posting& posting = operation.posting;
+  const Cut cut = tandem::cut(posting, board_.num_ranks(), options_.chunk_bytes);
+  const std::uint64_t section = chunk / cut.chunks_per_section;
+  const std::uint64_t begin = chunk % cut.chunks_per_section * cut.chunk_elements;
+  const std::uint64_t count = std::min(cut.chunk_elements, posting.count - begin);
+  const std::size_t size = element_size(posting.type);
+
+  std::vector<std::byte*> places = operation.buffers;
+  for (std::byte*& place : places) place += (section * posting.count + begin) * size;
+  switch (posting.collective) {
+    case Collective::AllReduce: return reduce(posting.type, posting.op, posting.divisor, places, places, count);
+    case Collective::ReduceScatter:
+      return reduce(posting.type, posting.op, posting.divisor, places, {&places[section], 1}, count);
+    case Collective::AllGather: return copy_from(section, places, count * size);
+    case Collective::Broadcast: return copy_from(static_cast<std::size_t>(posting.root), places, count * size);
+    case Collective::Barrier: return;
+  }
+}
+
+bool Exchange::all_have_posted(std::uint64_t number) const {
+  for (int rank = 0; rank < board_.num_ranks(); ++rank) {
+    if (board_.num_posted(rank) <= number) return false;
+  }
+  return true;
+}
+
+std::vector<int> Exchange::missing(std::uint64_t number) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < board_.num_ranks(); ++rank) {
+    if (board_.num_posted(rank) <= number) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// What may have gone wrong with a collective that is not done yet.
+void Exchange::check(const Operation& operation, std::chrono::nanoseconds waited) {
+  throw_if_failed();
+  const std::string what = str(operation.posting.text(), ", collective ", operation.number);
+  const std::vector<int> late = missing(operation.number);
+  const auto lost = find_lost(operation);
+  if (lost && (board_.num_posted(lost->rank) <= operation.number || (late.empty() && waited > kGrace))) {
+    fail_everywhere(
+        {.kind = ErrorKind::Comm,
+         .message = str("shm: rank ", lost->rank, " was lost (", lost->how, ") while others wait for it in ", what),
+         .hint = str("look at the output of rank ", lost->rank,
+                     "; if it ended well, it did fewer steps than the others: give all ranks equally many "
+                     "batches (even_batches)")});
+  }
+  if (waited < options_.timeout) return;
+  fail_everywhere({.kind = ErrorKind::Timeout,
+                   .message = str("shm: ", late.empty() ? std::string("no rank") : ranks_text(late), " came to ", what,
+                                  " within ", duration_text(options_.timeout)),
+                   .hint = "look at the output of those ranks (`tandem stack` shows where they are), or give them more "
+                           "time with --timeout"});
+}
+
+std::optional<LostRank> Exchange::find_lost(const Operation& operation) const {
+  for (int rank = 0; rank < board_.num_ranks(); ++rank) {
+    if (board_.has_left(rank) && board_.num_posted(rank) <= operation.number) {
+      return LostRank{.rank = rank, .how = str("it left after ", board_.num_posted(rank), " collectives")};
+    }
+  }
+  return options_.find_lost();
+}
+
+void Exchange::fail_disagreement(const Operation& operation) {
+  std::vector<std::string> sides;
+  std::vector<int> here;
+  for (int rank = 0; rank < board_.num_ranks(); ++rank) {
+    const auto posting = board_.posting(rank, operation.number);
+    if (posting && posting->agrees_with(operation.posting)) here.push_back(rank);
+    if (posting && !posting->agrees_with(operation.posting)) {
+      sides.push_back(str("rank ", rank, " calls ", posting->text()));
+    }
+  }
+  fail_everywhere(
+      {.kind = ErrorKind::Comm,
+       .message = str("shm: the ranks do not agree on collective ", operation.number, ": ", ranks_text(here),
+                      here.size() == 1 ? " calls " : " call ", operation.posting.text(), ", ", join(sides, ", ")),
+       .hint = "every rank must call the same collectives, in the same order, with tensors of the same type and size"});
+}
+
+void Exchange::fail_everywhere(const Board::Failure& failure) {
+  board_.set_failure(failure);
+  throw_if_failed();
+  fail(failure.kind, failure.message, failure.hint);
+}
+
+void Exchange::throw_if_failed() const {
+  if (const auto failure = board_.failure()) fail(failure->kind, failure->message, failure->hint);
+}
+
+}  // namespace tandem

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/shm/board.h"
+#include "comm/shm/posting.h"
+
+namespace tandem {
+
+// A rank that will not come any more.
+struct LostRank {
+  int rank = 0;
+  std::string how;  // "its process is gone"
+};
+
+struct ExchangeOptions {
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
+  std::size_t chunk_bytes = 128 << 10;
+  int spins = 1000;  // looks before it sleeps
+  std::function<std::optional<LostRank>()> find_lost = [] { return std::nullopt; };
+};
+
+// One rank's part in the collectives of a board. A collective is cut into chunks. Once every rank has posted it,
+// whoever is free claims a chunk and does it for all: reads it from the regions of all ranks and writes the result to
+// all. An element's sum is always built along the same tree, so it does not matter who does it. There is no thread:
+// chunks are done inside `start`, up to this rank's share of them, and inside `finish`. Used by one thread at a time.
+class Exchange {
+ public:
+  // `regions` has one for each rank.
+  Exchange(Board board, std::vector<std::byte*> regions, int rank, ExchangeOptions options);
+
+  // Posts the next collective and returns its number. The buffer is in use until `finish`.
+  std::uint64_t start(const Posting& posting);
+
+  // Waits until the collective is done on all ranks. An Error when it cannot be: the ranks do not agree on what it is,
+  // a rank is lost, or does not come in time. Then every rank gets that Error, and nothing more can be started.
+  void finish(std::uint64_t number);
+
+  bool failed() const { return board_.failure().has_value(); }
+
+ private:
+  struct Operation {
+    std::uint64_t number;
+    Posting posting;
+    std::uint64_t num_chunks;
+    std::vector<std::byte*> buffers;  // of all ranks; empty until all have posted the same
+  };
+
+  void advance(Operation& operation, std::uint64_t max_chunks);
+  bool find_buffers(Operation& operation);
+  void run_chunk(const Operation& operation, std::uint64_t chunk) const;
+  void complete(Operation& operation);
+  bool is_done(const Operation& operation) const { return board_.is_done(operation.number, operation.num_chunks); }
+  bool all_have_posted(std::uint64_t number) const;
+  std::vector<int> missing(std::uint64_t number) const;
+
+  void check(const Operation& operation, std::chrono::nanoseconds waited);
+  std::optional<LostRank> find_lost(const Operation& operation) const;
+  [[noreturn]] void fail_disagreement(const Operation& operation);
+  [[noreturn]] void fail_everywhere(const Board::Failure& failure);
+  void throw_if_failed() const;
+
+  Board board_;
+  std::vector<std::byte*> regions_;
+  int rank_;
+  ExchangeOptions options_;
+  std::uint64_t next_ = 0;
+  std::deque<Operation> queue_;  // posted, not known to be done
+};
+
+}  // namespace tandem

@@ -1,0 +1,43 @@
+#include "comm/shm/reduce.h"
+
+#include <array>
+
+#include "comm/shm/variants.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::array<Variant, 3> kVariants{
+    {{"avx512", &reduce_avx512}, {"avx2", &reduce_avx2}, {"plain", &reduce_plain}}};
+
+std::size_t fastest() {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) return 0;
+  return __builtin_cpu_supports("avx2") ? 1 : 2;
+}
+
+}  // namespace
+
+std::span<const Variant> variants() {
+  static const auto kKnown = std::span(kVariants).subspan(fastest());
+  return kKnown;
+}
+
+std::size_t element_size(ElementType type) {
+  switch (type) {
+    case ElementType::Double:
+    case ElementType::Long: return 8;
+    case ElementType::Float:
+    case ElementType::Int: return 4;
+    case ElementType::Half:
+    case ElementType::BFloat16: return 2;
+    case ElementType::Byte: break;
+  }
+  return 1;
+}
+
+void reduce(ElementType type, Reduction op, double divisor, std::span<const std::byte* const> inputs,
+            std::span<std::byte* const> outputs, std::size_t count) {
+  variants().front().reduce({type, op, divisor, inputs.data(), inputs.size(), outputs.data(), outputs.size(), count});
+}
+
+}  // namespace tandem

@@ -1,0 +1,7 @@
+#include "comm/shm/tree.h"
+
+namespace tandem {
+
+void reduce_plain(const Operands& operands) { reduce_vectors<16>(operands); }
+
+}  // namespace tandem

@@ -1,0 +1,248 @@
+#include "comm/shm/shm.h"
+
+#include <tandem/error.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+#include <utility>
+
+#include "base/text.h"
+#include "base/worker_env.h"
+#include "comm/shm/arena.h"
+#include "comm/shm/exchange.h"
+#include "comm/shm/peers.h"
+
+namespace tandem {
+namespace {
+
+using std::chrono::milliseconds;
+using torch::Tensor;
+
+constexpr std::int64_t kPieceBytes = 64 << 20;  // larger tensors travel in pieces, so that copies stay small
+constexpr const char* kAddressKey = "comm/arena";
+
+ElementType element_type(const Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case torch::kFloat: return ElementType::Float;
+    case torch::kDouble: return ElementType::Double;
+    case torch::kHalf: return ElementType::Half;
+    case torch::kBFloat16: return ElementType::BFloat16;
+    case torch::kInt: return ElementType::Int;
+    case torch::kLong: return ElementType::Long;
+    default: return ElementType::Byte;
+  }
+}
+
+Reduction reduction(ReduceOp op) {
+  if (op == ReduceOp::Sum) return Reduction::Sum;
+  return op == ReduceOp::Min ? Reduction::Min : Reduction::Max;
+}
+
+// Spinning pays while every rank has a core to itself; else it keeps the rank we wait for from running.
+int spins_for(int num_ranks) { return std::cmp_less_equal(num_ranks, std::thread::hardware_concurrency()) ? 4000 : 50; }
+
+void transfer(const Tensor& from, const Tensor& to) {
+  if (from.is_cuda() == to.is_cuda()) {
+    to.copy_(from);
+    return;
+  }
+  const Tensor pinned = torch::empty(from.sizes(), from.options().device(torch::kCPU).pinned_memory(true));
+  pinned.copy_(from);
+  to.copy_(pinned);
+}
+
+// The memory that ranks share and this rank's part of it. Tensors in it may outlive the transport, so all share it.
+struct SharedMemory {
+  SharedMemory(Arena shared, int rank) : arena(std::move(shared)), region(arena.region(rank), arena.region_size()) {}
+
+  Arena arena;
+  Region region;
+};
+
+class Shm : public Transport {
+ public:
+  Shm(Arena arena, const World& world, milliseconds timeout);
+  ~Shm() override { board_.leave(world_.rank); }
+  Shm(const Shm&) = delete;
+  Shm& operator=(const Shm&) = delete;
+
+  std::string_view name() const override { return "shm"; }
+  torch::Device device() const override { return torch::kCPU; }
+  void set_step(std::int64_t step) override { step_ = step; }
+  bool failed() const override { return exchange_.failed(); }
+
+  Work all_reduce(Tensor buffer, ReduceOp op, double divisor) override;
+  Work all_gather(Tensor input, Tensor output) override;
+  Work reduce_scatter(Tensor input, Tensor output, ReduceOp op) override;
+  Work broadcast(Tensor buffer, int root) override;
+  Work barrier() override {
+    return start({}, {}, [] {});
+  }
+
+  Tensor empty(std::int64_t count, const torch::TensorOptions& options) override;
+  std::unique_ptr<Transport> duplicate() override;
+
+ private:
+  bool is_shared(const Tensor& tensor) const {
+    return tensor.is_cpu() && memory_->region.offset_of(tensor.const_data_ptr()).has_value();
+  }
+  Tensor shared_like(const Tensor& tensor, std::int64_t count) {
+    return empty(count, tensor.options().device(torch::kCPU));
+  }
+  template <class Deliver>
+  Work start(Posting posting, const Tensor& area, Deliver deliver);
+  template <class Piece>
+  Work in_pieces(const Tensor& tensor, std::int64_t copies, const Piece& start_piece);
+
+  World world_;
+  milliseconds timeout_;
+  std::shared_ptr<SharedMemory> memory_;
+  Board board_;
+  std::optional<Peers> peers_;
+  Exchange exchange_;
+  std::int64_t step_ = -1;
+};
+
+std::vector<std::byte*> regions_of(const Arena& arena) {
+  std::vector<std::byte*> regions;
+  for (int rank = 0; rank < arena.num_ranks(); ++rank) regions.push_back(arena.region(rank));
+  return regions;
+}
+
+Shm::Shm(Arena arena, const World& world, milliseconds timeout)
+    : world_(world),
+      timeout_(timeout),
+      memory_(std::make_shared<SharedMemory>(std::move(arena), world.rank)),
+      board_(memory_->arena.board(), world.size),
+      exchange_(board_, regions_of(memory_->arena), world.rank,
+                {.timeout = timeout, .spins = spins_for(world.size), .find_lost = [this]() -> std::optional<LostRank> {
+                   return peers_ ? peers_->find_lost() : std::nullopt;
+                 }}) {
+  board_.set_pid(world.rank, ::getpid());
+  barrier().wait();
+  peers_.emplace(board_, world.rank, read_worker_env().control_fd);
+}
+
+// Posts a collective on `area`, which lies in the arena; `deliver` takes the result from there.
+template <class Deliver>
+Work Shm::start(Posting posting, const Tensor& area, Deliver deliver) {
+  posting.step = step_;
+  if (area.defined()) posting.offset = memory_->region.offset_of(area.const_data_ptr()).value();
+  const std::uint64_t number = exchange_.start(posting);
+  return Work([this, number, area, deliver = std::move(deliver)] {
+    exchange_.finish(number);
+    deliver();
+  });
+}
+
+// Calls `start_piece(begin, length)` for pieces of `tensor` that together need `copies` times its memory; all but the
+// last are done when it returns. An empty tensor is one piece.
+template <class Piece>
+Work Shm::in_pieces(const Tensor& tensor, std::int64_t copies, const Piece& start_piece) {
+  const std::int64_t length = std::max<std::int64_t>(1, kPieceBytes / (tensor.element_size() * copies));
+  Work work = start_piece(0, std::min(length, tensor.numel()));
+  for (std::int64_t begin = length; begin < tensor.numel(); begin += length) {
+    work.wait();
+    work = start_piece(begin, std::min(length, tensor.numel() - begin));
+  }
+  return work;
+}
+
+Work Shm::all_reduce(Tensor buffer, ReduceOp op, double divisor) {
+  const Tensor flat = buffer.view(-1);
+  return in_pieces(flat, 1, [&](std::int64_t begin, std::int64_t length) {
+    const Posting posting{.collective = Collective::AllReduce,
+                          .type = element_type(flat),
+                          .op = reduction(op),
+                          .count = static_cast<std::uint64_t>(length),
+                          .divisor = divisor};
+    const Tensor piece = flat.narrow(0, begin, length);
+    if (is_shared(piece)) return start(posting, piece, [] {});
+    const Tensor area = shared_like(flat, length);
+    transfer(piece, area);
+    return start(posting, area, [area, piece] { transfer(area, piece); });
+  });
+}
+
+Work Shm::broadcast(Tensor buffer, int root) {
+  const Tensor flat = buffer.view(-1);
+  return in_pieces(flat, 1, [&](std::int64_t begin, std::int64_t length) {
+    const Posting posting{.collective = Collective::Broadcast,
+                          .type = element_type(flat),
+                          .root = root,
+                          .count = static_cast<std::uint64_t>(length)};
+    const Tensor piece = flat.narrow(0, begin, length);
+    if (is_shared(piece)) return start(posting, piece, [] {});
+    const Tensor area = shared_like(flat, length);
+    const bool is_root = world_.rank == root;
+    if (is_root) transfer(piece, area);
+    return start(posting, area, [area, piece, is_root] {
+      if (!is_root) transfer(area, piece);
+    });
+  });
+}
+
+Work Shm::all_gather(Tensor input, Tensor output) {
+  const Tensor flat = input.view(-1);
+  const Tensor parts = output.view({world_.size, flat.numel()});
+  return in_pieces(flat, world_.size, [&](std::int64_t begin, std::int64_t length) {
+    const Posting posting{
+        .collective = Collective::AllGather, .type = element_type(flat), .count = static_cast<std::uint64_t>(length)};
+    const Tensor area = shared_like(flat, world_.size * length).view({world_.size, length});
+    transfer(flat.narrow(0, begin, length), area[world_.rank]);
+    return start(posting, area, [area, piece = parts.narrow(1, begin, length)] { transfer(area, piece); });
+  });
+}
+
+Work Shm::reduce_scatter(Tensor input, Tensor output, ReduceOp op) {
+  const Tensor flat = output.view(-1);
+  const Tensor parts = input.view({world_.size, flat.numel()});
+  return in_pieces(flat, world_.size, [&](std::int64_t begin, std::int64_t length) {
+    const Posting posting{.collective = Collective::ReduceScatter,
+                          .type = element_type(flat),
+                          .op = reduction(op),
+                          .count = static_cast<std::uint64_t>(length)};
+    const Tensor area = shared_like(flat, world_.size * length).view({world_.size, length});
+    transfer(parts.narrow(1, begin, length), area);
+    return start(posting, area,
+                 [mine = area[world_.rank], piece = flat.narrow(0, begin, length)] { transfer(mine, piece); });
+  });
+}
+
+Tensor Shm::empty(std::int64_t count, const torch::TensorOptions& options) {
+  if (!options.device().is_cpu()) return torch::empty(count, options);
+  const std::size_t size = static_cast<std::size_t>(count) * options.dtype().itemsize();
+  std::byte* memory = memory_->region.allocate(size);
+  const auto release = [shared = memory_, memory, size](void*) { shared->region.release(memory, size); };
+  return torch::from_blob(memory, count, release, torch::TensorOptions(options.dtype()));
+}
+
+std::unique_ptr<Transport> Shm::duplicate() {
+  std::optional<Arena> mine;
+  std::array<char, 64> address{};
+  if (world_.is_main()) {
+    mine.emplace(Arena::create(world_.size, Board::size(world_.size)));
+    mine->address().copy(address.data(), address.size() - 1);
+  }
+  broadcast(torch::from_blob(address.data(), address.size(), torch::kByte), 0).wait();
+  Arena arena = mine ? *std::move(mine) : Arena::open(address.data(), world_.size, Board::size(world_.size));
+  return std::make_unique<Shm>(std::move(arena), world_, timeout_);
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_shm(Store& store, milliseconds timeout) {
+  const World& world = store.world();
+  const std::size_t board_size = Board::size(world.size);
+  if (!world.is_main()) {
+    return std::make_unique<Shm>(Arena::open(store.get(kAddressKey), world.size, board_size), world, timeout);
+  }
+  Arena arena = Arena::create(world.size, board_size);
+  store.set(kAddressKey, arena.address());
+  return std::make_unique<Shm>(std::move(arena), world, timeout);
+}
+
+}  // namespace tandem
