@@ -72,7 +72,7 @@ Batches batches_of(const World& world) {
   const Json start = reference("start");
   const auto part = [&](const char* name) {
     const torch::Tensor all = tensor_of(start.at("batches").at(name)).to(torch::kLong).view({kSteps, kBatch, kLength});
-    const auto mine = shard_of(world).range(kBatch);
+    const IndexRange mine = indices_of(shard_of(world), kBatch);
     return all.slice(1, mine.begin, mine.end);
   };
   return {.tokens = part("tokens"), .targets = part("targets")};
