@@ -102,6 +102,7 @@ std::vector<RankOutcome> run_ranks_to_end(int size, const RankBody& body, std::c
 
   const ReservedPort port = reserve_port();
   WorkerEnv env{.world = {.size = size, .local_size = size}, .master_port = port.number};
+  env.devices.assign(size, "cpu");
   std::vector<RunningRank> ranks;
   for (int rank = 0; rank < size; ++rank) {
     env.world.rank = env.world.local_rank = rank;

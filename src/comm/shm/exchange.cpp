@@ -152,9 +152,9 @@ void Exchange::check(const Operation& operation, std::chrono::nanoseconds waited
                      "batches (even_batches)")});
   }
   if (waited < options_.timeout) return;
+  const std::string late_text = late.empty() ? "the ranks did not finish " : str(ranks_text(late), " did not come to ");
   fail_everywhere({.kind = ErrorKind::Timeout,
-                   .message = str("shm: ", late.empty() ? std::string("no rank") : ranks_text(late), " came to ", what,
-                                  " within ", duration_text(options_.timeout)),
+                   .message = str("shm: ", late_text, what, ", within ", duration_text(options_.timeout)),
                    .hint = "look at the output of those ranks (`tandem stack` shows where they are), or give them more "
                            "time with --timeout"});
 }

@@ -11,8 +11,8 @@ constexpr std::array<Variant, 3> kVariants{
     {{"avx512", &reduce_avx512}, {"avx2", &reduce_avx2}, {"plain", &reduce_plain}}};
 
 std::size_t fastest() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) return 0;
-  return __builtin_cpu_supports("avx2") ? 1 : 2;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) return 2;
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") ? 0 : 1;
 }
 
 }  // namespace

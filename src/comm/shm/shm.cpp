@@ -130,7 +130,7 @@ Shm::Shm(Arena arena, const World& world, milliseconds timeout)
 template <class Deliver>
 Work Shm::start(Posting posting, const Tensor& area, Deliver deliver) {
   posting.step = step_;
-  if (area.defined()) posting.offset = memory_->region.offset_of(area.const_data_ptr()).value();
+  if (area.defined() && area.numel() > 0) posting.offset = memory_->region.offset_of(area.const_data_ptr()).value();
   const std::uint64_t number = exchange_.start(posting);
   return Work([this, number, area, deliver = std::move(deliver)] {
     exchange_.finish(number);

@@ -1,0 +1,218 @@
+#include "comm/shm/exchange.h"
+
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+
+#include <cstring>
+#include <thread>
+
+#include "comm/shm/arena.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kChunk = 64;  // bytes: small tensors have many chunks
+
+// Ranks as threads over one arena: ThreadSanitizer sees them all.
+class Ranks {
+ public:
+  explicit Ranks(int size) : arena_(Arena::create(size, Board::size(size))) {}
+
+  struct Rank {
+    int rank;
+    Exchange exchange;
+    float* buffer;  // at the beginning of its region
+  };
+
+  // Runs `body` once for each rank; what it throws is what the rank ended with.
+  template <class Body>
+  std::vector<std::string> run(const Body& body, ExchangeOptions options = {.timeout = 60s, .chunk_bytes = kChunk}) {
+    std::vector<std::string> ends(arena_.num_ranks(), "ok");
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < arena_.num_ranks(); ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          Rank self = make(rank, options);
+          body(self);
+        } catch (const Error& error) {
+          ends[rank] = error.message();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return ends;
+  }
+
+  Board board() const { return {arena_.board(), arena_.num_ranks()}; }
+
+ private:
+  Rank make(int rank, const ExchangeOptions& options) {
+    std::vector<std::byte*> regions;
+    for (int peer = 0; peer < arena_.num_ranks(); ++peer) regions.push_back(arena_.region(peer));
+    return {.rank = rank,
+            .exchange = Exchange(board(), regions, rank, options),
+            .buffer = reinterpret_cast<float*>(arena_.region(rank))};
+  }
+
+  Arena arena_;
+};
+
+Posting sum_of(std::uint64_t count, std::uint64_t offset = 0) {
+  return {.collective = Collective::AllReduce, .type = ElementType::Float, .count = count, .offset = offset};
+}
+
+std::vector<std::string> all_ok(int size) { return std::vector<std::string>(size, "ok"); }
+
+TEST(Exchange, SumsAgainAndAgain) {
+  for (const int size : {1, 2, 3, 4}) {
+    const auto ends = Ranks(size).run([&](Ranks::Rank& self) {
+      for (int round = 0; round < 600; ++round) {
+        for (int i = 0; i < 100; ++i) self.buffer[i] = static_cast<float>((self.rank + 1) * (round + i));
+        self.exchange.finish(self.exchange.start(sum_of(100)));
+        const int ranks = size * (size + 1) / 2;
+        for (int i = 0; i < 100; ++i) EXPECT_EQ(self.buffer[i], static_cast<float>(ranks * (round + i)));
+      }
+    });
+    EXPECT_EQ(ends, all_ok(size));
+  }
+}
+
+TEST(Exchange, KeepsMoreInFlightThanTheBoardHolds) {
+  const auto ends = Ranks(3).run([](Ranks::Rank& self) {
+    constexpr int kCount = 3 * Board::kDepth;
+    for (int i = 0; i < kCount; ++i) {
+      self.buffer[i] = static_cast<float>(i * (self.rank + 1));
+      self.exchange.start(sum_of(1, i * sizeof(float)));
+    }
+    self.exchange.finish(kCount - 1);
+    for (int i = 0; i < kCount; ++i) EXPECT_EQ(self.buffer[i], static_cast<float>(6 * i));
+  });
+  EXPECT_EQ(ends, all_ok(3));
+}
+
+TEST(Exchange, MovesParts) {
+  const auto ends = Ranks(3).run([](Ranks::Rank& self) {
+    constexpr int kPart = 50;
+    float* const mine = self.buffer + self.rank * kPart;
+    for (int i = 0; i < kPart; ++i) mine[i] = static_cast<float>(100 * self.rank + i);
+    self.exchange.finish(
+        self.exchange.start({.collective = Collective::AllGather, .type = ElementType::Float, .count = kPart}));
+    for (int i = 0; i < 3 * kPart; ++i) EXPECT_EQ(self.buffer[i], static_cast<float>(100 * (i / kPart) + i % kPart));
+
+    self.exchange.finish(
+        self.exchange.start({.collective = Collective::ReduceScatter, .type = ElementType::Float, .count = kPart}));
+    for (int i = 0; i < kPart; ++i) EXPECT_EQ(mine[i], static_cast<float>(3 * (100 * self.rank + i)));
+
+    self.exchange.finish(self.exchange.start(
+        {.collective = Collective::Broadcast, .type = ElementType::Float, .root = 2, .count = 3 * kPart}));
+    EXPECT_EQ(self.buffer[2 * kPart], 600);
+  });
+  EXPECT_EQ(ends, all_ok(3));
+}
+
+TEST(Exchange, SleepsAndIsWoken) {
+  const auto ends = Ranks(4).run(
+      [](Ranks::Rank& self) {
+        for (int round = 0; round < 200; ++round) {
+          self.buffer[0] = 1;
+          self.exchange.finish(self.exchange.start(sum_of(1)));
+          EXPECT_EQ(self.buffer[0], 4);
+        }
+      },
+      {.timeout = 60s, .chunk_bytes = kChunk, .spins = 0});
+  EXPECT_EQ(ends, all_ok(4));
+}
+
+TEST(Exchange, NamesBothSidesToEveryRankWhenTheyDisagree) {
+  const auto ends = Ranks(3).run([](Ranks::Rank& self) {
+    self.exchange.finish(self.exchange.start(sum_of(4)));
+    self.exchange.finish(self.exchange.start(sum_of(self.rank == 1 ? 5 : 4)));
+  });
+  EXPECT_EQ(ends[0], ends[1]);
+  EXPECT_EQ(ends[0], ends[2]);
+  EXPECT_NE(ends[0].find("do not agree on collective 1: rank"), std::string::npos) << ends[0];
+  EXPECT_NE(ends[0].find("all_reduce (sum) of 5 float elements"), std::string::npos) << ends[0];
+  EXPECT_NE(ends[0].find("all_reduce (sum) of 4 float elements"), std::string::npos) << ends[0];
+}
+
+TEST(Exchange, FindsRanksInDifferentSteps) {
+  const auto ends = Ranks(2).run([](Ranks::Rank& self) {
+    Posting posting = sum_of(4);
+    posting.step = 7 + self.rank;
+    self.exchange.finish(self.exchange.start(posting));
+  });
+  EXPECT_EQ(ends[0], ends[1]);
+  EXPECT_NE(ends[0].find("in step 7"), std::string::npos) << ends[0];
+  EXPECT_NE(ends[0].find("in step 8"), std::string::npos) << ends[0];
+}
+
+TEST(Exchange, NamesTheRanksThatDoNotComeInTime) {
+  const auto ends = Ranks(4).run(
+      [](Ranks::Rank& self) {
+        if (self.rank % 2 == 0) self.exchange.finish(self.exchange.start(sum_of(4)));
+      },
+      {.timeout = 100ms, .chunk_bytes = kChunk});
+  EXPECT_EQ(ends[0],
+            "shm: ranks 1, 3 did not come to all_reduce (sum) of 4 float elements, collective 0, within 100ms");
+  EXPECT_EQ(ends[1], "ok");
+  EXPECT_EQ(ends[2], ends[0]);
+}
+
+TEST(Exchange, NamesARankThatLeft) {
+  Ranks ranks(3);
+  const auto ends = ranks.run([&](Ranks::Rank& self) {
+    self.exchange.finish(self.exchange.start(sum_of(4)));
+    if (self.rank == 1) {
+      ranks.board().leave(1);
+      return;
+    }
+    self.exchange.finish(self.exchange.start(sum_of(4)));
+  });
+  EXPECT_EQ(ends[1], "ok");
+  EXPECT_EQ(
+      ends[0],
+      "shm: rank 1 was lost (it left after 1 collectives) while others wait for it in all_reduce (sum) of 4 float "
+      "elements, collective 1");
+  EXPECT_EQ(ends[2], ends[0]);
+}
+
+TEST(Exchange, GoesOnAfterARankThatHasDoneItsPart) {
+  Ranks ranks(2);
+  const auto ends = ranks.run([&](Ranks::Rank& self) {
+    self.buffer[0] = static_cast<float>(self.rank + 1);
+    const std::uint64_t number = self.exchange.start(sum_of(1));
+    if (self.rank == 1) ranks.board().leave(1);
+    self.exchange.finish(number);
+    EXPECT_EQ(self.buffer[0], 3);
+  });
+  EXPECT_EQ(ends, all_ok(2));
+}
+
+TEST(Exchange, StartsNothingAfterAFailure) {
+  const auto ends = Ranks(2).run([](Ranks::Rank& self) {
+    EXPECT_THROW(self.exchange.finish(self.exchange.start(sum_of(self.rank + 1))), Error);
+    EXPECT_TRUE(self.exchange.failed());
+    self.exchange.start(sum_of(1));
+  });
+  EXPECT_EQ(ends[0], ends[1]);
+  EXPECT_NE(ends[0].find("do not agree"), std::string::npos);
+}
+
+TEST(Region, GivesBackWhatItTook) {
+  Arena arena = Arena::create(1, Board::size(1));
+  Region region(arena.region(0), 1 << 20);
+  std::byte* first = region.allocate(100);
+  std::byte* second = region.allocate(64);
+  EXPECT_EQ(second - first, 128);  // in whole cache lines
+  region.release(first, 100);
+  EXPECT_EQ(region.allocate(128), first);
+  region.release(second, 64);
+  region.release(first, 128);
+  EXPECT_EQ(region.allocate(1 << 20), first);  // all of it again, in one piece
+  EXPECT_THROW(region.allocate(1), Error);
+}
+
+}  // namespace
+}  // namespace tandem

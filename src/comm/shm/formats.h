@@ -1,0 +1,107 @@
+#pragma once
+
+// How the types of elements are stored and how they are reduced, as vectors of any width. To be included as tree.h is.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace tandem {
+namespace {
+
+template <class T, std::size_t kBytes>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(kBytes)));  // an alias cannot carry the attribute
+};
+template <class T, std::size_t kBytes>
+using Vector = typename VectorOf<T, kBytes>::Type;
+
+template <class To, class From>
+To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+// A type that is reduced as it is stored.
+template <class T, std::size_t kBytes>
+struct Same {
+  using Stored = Vector<T, kBytes>;
+  using Wide = Stored;
+  using Lane = T;
+  static constexpr std::size_t kSize = sizeof(T);
+  static constexpr std::size_t kLanes = kBytes / kSize;
+
+  static Wide widen(Stored stored) { return stored; }
+  static Stored narrow(Wide wide) { return wide; }
+};
+
+// The numbers of two 16-bit types in each 32-bit word, as float: taken apart and put together without a shuffle.
+template <std::size_t kBytes>
+struct EvenOdd {
+  Vector<float, kBytes> even;
+  Vector<float, kBytes> odd;
+};
+
+// A 16-bit type that is reduced as float; each number is converted in the upper half of a word.
+template <class Conversion, std::size_t kBytes>
+struct Widened {
+  using Stored = Vector<std::uint32_t, kBytes>;
+  using Wide = EvenOdd<kBytes>;
+  using Lane = float;
+  static constexpr std::size_t kSize = 2;
+  static constexpr std::size_t kLanes = kBytes / kSize;
+  static constexpr std::uint32_t kUpper = 0xFFFF0000;
+
+  static Wide widen(Stored stored) { return {Conversion::widen(stored << 16), Conversion::widen(stored & kUpper)}; }
+  static Stored narrow(Wide wide) {
+    return (Conversion::narrow(wide.even) >> 16) | (Conversion::narrow(wide.odd) & kUpper);
+  }
+};
+
+template <std::size_t kBytes>
+struct BFloat16Conversion {
+  using Bits = Vector<std::uint32_t, kBytes>;
+  using Float = Vector<float, kBytes>;
+
+  static Float widen(Bits upper) { return bits_as<Float>(upper); }
+
+  static Bits narrow(Float value) {
+    const Bits bits = bits_as<Bits>(value);
+    const Bits rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);
+    const Bits nan = Bits{} + 0x7FC00000U;
+    return value == value ? rounded : nan;
+  }
+};
+
+// The steps of torch's c10::Half, which work with subnormal numbers switched off too. All products are exact.
+template <std::size_t kBytes>
+struct HalfConversion {
+  using Bits = Vector<std::uint32_t, kBytes>;
+  using Float = Vector<float, kBytes>;
+
+  static Float widen(Bits upper) {
+    const Bits twice = upper + upper;
+    const Float normal = bits_as<Float>((twice >> 4) + 0x70000000U) * 0x1p-112F;
+    const Float subnormal = bits_as<Float>((twice >> 17) | 0x3F000000U) - 0.5F;
+    const Bits magnitude = twice < (1U << 27) ? bits_as<Bits>(subnormal) : bits_as<Bits>(normal);
+    return bits_as<Float>(magnitude | (upper & 0x80000000U));
+  }
+
+  // Rounds by adding a power of two whose last bit is the last bit of the result.
+  static Bits narrow(Float value) {
+    const Bits bits = bits_as<Bits>(value);
+    const Bits exponent = (bits + bits) & 0xFF000000U;
+    const Bits least = Bits{} + 0x71000000U;
+    const Float anchor = bits_as<Float>(((exponent < least ? least : exponent) >> 1) + 0x07800000U);
+    const Float magnitude = bits_as<Float>(bits & 0x7FFFFFFFU) * 0x1p112F * 0x1p-110F;
+    const Bits rounded = bits_as<Bits>(anchor + magnitude);
+    const Bits number = ((rounded << 3) & 0x7C000000U) + ((rounded & 0x0FFFU) << 16);
+    const Bits nan = Bits{} + 0x7E000000U;
+    return (value == value ? number : nan) | (bits & 0x80000000U);
+  }
+};
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,73 @@
+#include "comm/transport_contract.h"
+
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include "comm/transport.h"
+#include "multiproc/run_ranks.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+void check_contract(const CommOptions& options) {
+  Communicator comm = Communicator::join(options);
+  for (const ContractClause& clause : transport_contract()) {
+    SCOPED_TRACE(clause.fact);
+    clause.check(comm);
+  }
+}
+
+class Shm : public testing::TestWithParam<int> {};
+
+TEST_P(Shm, KeepsTheContract) {
+  run_ranks(
+      GetParam(), [](const World&) { check_contract({.transport = TransportKind::Shm}); }, 200s);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Shm, testing::Values(1, 2, 3, 4, 7));
+
+TEST(Solo, KeepsTheContract) { check_contract({}); }
+
+// Says that all is done, and does nothing.
+class Idle : public Transport {
+ public:
+  std::string_view name() const override { return "idle"; }
+  Work all_reduce(torch::Tensor, ReduceOp, double) override { return {}; }
+  Work all_gather(torch::Tensor, torch::Tensor) override { return {}; }
+  Work reduce_scatter(torch::Tensor, torch::Tensor, ReduceOp) override { return {}; }
+  Work broadcast(torch::Tensor, int) override { return {}; }
+  Work barrier() override { return {}; }
+  torch::Tensor empty(std::int64_t count, const torch::TensorOptions& options) override {
+    return torch::empty(count, options);
+  }
+  torch::Device device() const override { return torch::kCPU; }
+  std::unique_ptr<Transport> duplicate() override { return std::make_unique<Idle>(); }
+  void set_step(std::int64_t) override {}
+  bool failed() const override { return false; }
+};
+
+// What a clause finds false on one of two ranks that do not talk.
+int num_failures(const ContractClause& clause, int rank) {
+  Communicator comm({.rank = rank, .size = 2, .local_rank = rank, .local_size = 2}, torch::kCPU,
+                    std::make_unique<Idle>());
+  testing::TestPartResultArray results;
+  const testing::ScopedFakeTestPartResultReporter reporter(
+      testing::ScopedFakeTestPartResultReporter::INTERCEPT_ALL_THREADS, &results);
+  try {
+    clause.check(comm);
+  } catch (const c10::Error&) {
+    return 1;  // nonsense for a length
+  }
+  return results.size();
+}
+
+TEST(TransportContract, IsBrokenInEveryClauseByATransportThatDoesNothing) {
+  for (const ContractClause& clause : transport_contract()) {
+    EXPECT_GT(num_failures(clause, 1) + num_failures(clause, 0), 0) << clause.fact;
+  }
+}
+
+}  // namespace
+}  // namespace tandem
