@@ -105,7 +105,7 @@ void train_random(unsigned seed, Communicator& comm) {
     const std::uint64_t first_seed = 1000 * seed + 100 * pass, num_micro_batches = 1 + random() % 2;
     module->zero_grad(/*set_to_none=*/random() % 2 == 0);
     for (std::uint64_t at = 0; at < num_micro_batches; ++at) {
-      std::optional<decltype(ddp.no_sync())> accumulating;
+      std::optional<NoSync> accumulating;
       if (at + 1 < num_micro_batches) accumulating.emplace(ddp.no_sync());
       ddp.forward(draw_factors(*module, first_seed + at * world.size + world.rank)).backward();
     }

@@ -8,8 +8,8 @@
 #include <tandem/sync_batchnorm.h>
 #include <torch/torch.h>
 
-#include <cmath>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -80,34 +80,44 @@ Batches batches_of(const World& world) {
 
 struct Training {
   std::string optimizer;
-  std::int64_t micro_batches = 1;
+  std::int64_t num_micro_batches = 1;
   DdpOptions ddp = {};
 };
 
-// Takes every step; returns the mean loss over the ranks of each.
-std::vector<double> train(TinyModel& model, Communicator& comm, const Training& training) {
+struct Trained {
+  std::vector<double> losses;  // of each step, the mean over the ranks
+  std::int64_t num_buckets = 0;
+};
+
+// Forward and backward of one step on this rank's part of the batch; returns its loss.
+double accumulate(DistributedDataParallel<TinyModel>& ddp, const torch::Tensor& tokens, const torch::Tensor& targets,
+                  std::int64_t num_micro_batches) {
+  double mean = 0;
+  for (std::int64_t i = 0; i < num_micro_batches; ++i) {
+    std::optional<NoSync> accumulating;
+    if (i + 1 < num_micro_batches) accumulating.emplace(ddp.no_sync());
+    const torch::Tensor logits = ddp.forward(tokens.chunk(num_micro_batches)[i]).flatten(0, 1);
+    const torch::Tensor loss = torch::cross_entropy_loss(logits, targets.chunk(num_micro_batches)[i].flatten());
+    const torch::Tensor share = loss / num_micro_batches;
+    share.backward();
+    mean += share.item<double>();
+  }
+  return mean;
+}
+
+Trained train(TinyModel& model, Communicator& comm, const Training& training) {
   DistributedDataParallel<TinyModel> ddp(model, comm, training.ddp);
   const auto optimizer = make_optimizer(training.optimizer, ddp.parameters());
   const Batches batches = batches_of(comm.world());
-  const std::int64_t size = batches.tokens.size(1) / training.micro_batches;
-
-  std::vector<double> losses;
+  Trained trained;
   for (std::int64_t step = 0; step < kSteps; ++step) {
     optimizer->zero_grad();
-    double total = 0;
-    for (std::int64_t at = 0; at < training.micro_batches; ++at) {
-      std::optional<decltype(ddp.no_sync())> accumulating;
-      if (at + 1 < training.micro_batches) accumulating.emplace(ddp.no_sync());
-      const torch::Tensor logits = ddp.forward(batches.tokens[step].narrow(0, at * size, size));
-      const torch::Tensor targets = batches.targets[step].narrow(0, at * size, size);
-      const torch::Tensor loss = torch::cross_entropy_loss(logits.flatten(0, 1), targets.flatten());
-      (loss / training.micro_batches).backward();
-      total += loss.item<double>() / static_cast<double>(training.micro_batches);
-    }
+    const double loss = accumulate(ddp, batches.tokens[step], batches.targets[step], training.num_micro_batches);
     optimizer->step();
-    losses.push_back(comm.mean(total));
+    trained.losses.push_back(comm.mean(loss));
   }
-  return losses;
+  trained.num_buckets = ddp.stats().buckets;
+  return trained;
 }
 
 void expect_close(const torch::Tensor& ours, const torch::Tensor& theirs, const std::string& name) {
@@ -122,89 +132,85 @@ void expect_losses(const std::vector<double>& ours, const Json& theirs, double t
   }
 }
 
-void expect_joined(Communicator& comm, const Training& training) {
+void expect_state(const std::vector<std::pair<std::string, torch::Tensor>>& state, const Json& expected) {
+  for (const auto& [name, tensor] : state) expect_close(tensor, tensor_of(expected.at(name)), name);
+}
+
+Trained expect_joined(Communicator& comm, const Training& training) {
   SCOPED_TRACE(training.optimizer);
   TinyModel model = first_model(torch::kDouble);
   convert_sync_batchnorm(*model, comm);
-  const std::vector<double> losses = train(model, comm, training);
+  Trained trained = train(model, comm, training);
   const Json expected = reference("joined").at(training.optimizer);
-  expect_losses(losses, expected.at("losses"), 1e-9);
-  for (const auto& [name, tensor] : state_of(*model)) expect_close(tensor, tensor_of(expected.at(name)), name);
+  expect_losses(trained.losses, expected.at("losses"), 1e-9);
+  expect_state(state_of(*model), expected);
+  check_replicas(*model, comm);
+  return trained;
+}
+
+// A plain batch norm looks at one of `num_parts` parts of the batch at a time, whichever ranks these are on.
+void expect_pytorch(Communicator& comm, const std::string& optimizer, std::int64_t num_parts) {
+  SCOPED_TRACE(optimizer);
+  TinyModel model = first_model(torch::kDouble);
+  const std::int64_t num_micro_batches = num_parts / comm.world().size;
+  const Trained trained = train(model, comm, {.optimizer = optimizer, .num_micro_batches = num_micro_batches});
+  const Json expected = reference(str("ddp", num_parts)).at(optimizer);
+  expect_losses(trained.losses, expected.at("losses"), 1e-9);
+  expect_state(model->named_parameters().pairs(), expected);
+  if (num_micro_batches == 1) expect_state(model->named_buffers().pairs(), expected);  // of rank 0, on all ranks
   check_replicas(*model, comm);
 }
 
-void expect_joined(Communicator& comm) {
-  for (const char* optimizer : {"sgd", "adamw"}) expect_joined(comm, {.optimizer = optimizer});
+void expect_fp32_losses(Communicator& comm, const std::string& optimizer) {
+  SCOPED_TRACE(optimizer);
+  TinyModel model = first_model(torch::kFloat);
+  convert_sync_batchnorm(*model, comm);
+  const Trained trained = train(model, comm, {.optimizer = optimizer});
+  expect_losses(trained.losses, reference("joined").at(optimizer).at("losses_fp32"), 1e-5);
 }
 
-// With plain batch norm, buffers are rank 0's, and only parameters are the same whoever computed the micro-batches.
-void expect_pytorch(Communicator& comm, const std::string& file, std::int64_t micro_batches = 1) {
-  for (const char* optimizer : {"sgd", "adamw"}) {
-    SCOPED_TRACE(optimizer);
-    TinyModel model = first_model(torch::kDouble);
-    const std::vector<double> losses = train(model, comm, {.optimizer = optimizer, .micro_batches = micro_batches});
-    const Json expected = reference(file).at(optimizer);
-    expect_losses(losses, expected.at("losses"), 1e-9);
-    for (const auto& item : model->named_parameters()) {
-      expect_close(item.value(), tensor_of(expected.at(item.key())), item.key());
-    }
-    if (micro_batches > 1 || !comm.world().is_main()) continue;
-    for (const auto& item : model->named_buffers()) {
-      expect_close(item.value(), tensor_of(expected.at(item.key())), item.key());
-    }
-  }
-}
+using Check = std::function<void(Communicator& comm, const std::string& optimizer)>;
 
-void run_joined(int size) {
-  run_ranks(size, [](const World& world) {
+void run_both_optimizers(int num_ranks, const Check& check) {
+  run_ranks(num_ranks, [&](const World& world) {
     Communicator comm = Communicator::join();
     ASSERT_EQ(comm.world(), world);
-    expect_joined(comm);
+    check(comm, "sgd");
+    check(comm, "adamw");
   });
 }
 
-void run_pytorch(int size, const std::string& file, std::int64_t micro_batches = 1) {
-  run_ranks(size, [&](const World& world) {
-    Communicator comm = Communicator::join();
-    ASSERT_EQ(comm.world(), world);
-    expect_pytorch(comm, file, micro_batches);
+void run_joined(int num_ranks) {
+  run_both_optimizers(num_ranks, [](Communicator& comm, const std::string& optimizer) {
+    expect_joined(comm, {.optimizer = optimizer});
   });
 }
 
-void run_fp32_losses(int size) {
-  run_ranks(size, [](const World& world) {
-    Communicator comm = Communicator::join();
-    ASSERT_EQ(comm.world(), world);
-    for (const char* optimizer : {"sgd", "adamw"}) {
-      SCOPED_TRACE(optimizer);
-      TinyModel model = first_model(torch::kFloat);
-      convert_sync_batchnorm(*model, comm);
-      const std::vector<double> losses = train(model, comm, {.optimizer = optimizer});
-      expect_losses(losses, reference("joined").at(optimizer).at("losses_fp32"), 1e-5);
-    }
-  });
+void run_pytorch(int num_ranks, std::int64_t num_parts) {
+  run_both_optimizers(
+      num_ranks, [&](Communicator& comm, const std::string& optimizer) { expect_pytorch(comm, optimizer, num_parts); });
 }
 
 TEST(Parity, OneRankWithSyncBatchNormEqualsOneProcess) { run_joined(1); }
 TEST(Parity, TwoRanksWithSyncBatchNormEqualOneProcessOnTheJoinedBatch) { run_joined(2); }
 TEST(Parity, FourRanksWithSyncBatchNormEqualOneProcessOnTheJoinedBatch) { run_joined(4); }
 
-TEST(Parity, TwoRanksInFp32HaveTheLossesOfOneProcess) { run_fp32_losses(2); }
-TEST(Parity, FourRanksInFp32HaveTheLossesOfOneProcess) { run_fp32_losses(4); }
+TEST(Parity, TwoRanksInFp32HaveTheLossesOfOneProcess) { run_both_optimizers(2, expect_fp32_losses); }
+TEST(Parity, FourRanksInFp32HaveTheLossesOfOneProcess) { run_both_optimizers(4, expect_fp32_losses); }
 
-TEST(Parity, TwoRanksWithPlainBatchNormEqualPyTorchOnTwo) { run_pytorch(2, "ddp2"); }
-TEST(Parity, FourRanksWithPlainBatchNormEqualPyTorchOnFour) { run_pytorch(4, "ddp4"); }
+TEST(Parity, TwoRanksWithPlainBatchNormEqualPyTorchOnTwo) { run_pytorch(2, 2); }
+TEST(Parity, FourRanksWithPlainBatchNormEqualPyTorchOnFour) { run_pytorch(4, 4); }
 
 TEST(Parity, MicroBatchesWithoutSyncCountAsMuchAsRanks) {
-  run_pytorch(1, "ddp4", 4);
-  run_pytorch(2, "ddp4", 2);
+  run_pytorch(1, 4);
+  run_pytorch(2, 4);
 }
 
 TEST(Parity, HoldsWithABucketForEachParameter) {
-  run_ranks(2, [](const World& world) {
-    Communicator comm = Communicator::join();
-    ASSERT_EQ(comm.world(), world);
-    expect_joined(comm, {.optimizer = "adamw", .ddp = {.first_bucket = Bytes{1}, .bucket = Bytes{1}}});
+  run_both_optimizers(2, [](Communicator& comm, const std::string& optimizer) {
+    const DdpOptions options{.first_bucket = Bytes{1}, .bucket = Bytes{1}};
+    const Trained trained = expect_joined(comm, {.optimizer = optimizer, .ddp = options});
+    EXPECT_EQ(trained.num_buckets, 60);  // 6 in each of 10 steps
   });
 }
 
