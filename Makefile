@@ -55,6 +55,7 @@ soak: build  ## run the long versions of the randomised tests
 	@$(READ_SETUP); TANDEM_SOAK=1 "$$python" tools/run_tests.py $(BUILD) --jobs $(JOBS) --label soak
 
 bench: build  ## measure against peers (ONLY=name: one); rows go to bench/results/
+	@cmake --build $(BUILD) --parallel $(JOBS) --target benches
 	@$(READ_SETUP); "$$python" bench/run.py $(BUILD) $(ONLY)
 
 check:  ## layers, style, format and lint

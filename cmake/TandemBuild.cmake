@@ -49,6 +49,19 @@ function(tandem_example name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/examples")
 endfunction()
 
+# Benchmarks are built by the target `benches` alone: `make bench`.
+function(tandem_bench name)
+  list(TRANSFORM ARGN PREPEND "bench/${name}/" OUTPUT_VARIABLE sources)
+  tandem_torch_program(${name}_bench ${sources})
+  target_include_directories(${name}_bench PRIVATE src bench)
+  set_target_properties(${name}_bench PROPERTIES OUTPUT_NAME ${name} EXCLUDE_FROM_ALL ON
+                        RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/bench")
+  if(NOT TARGET benches)
+    add_custom_target(benches)
+  endif()
+  add_dependencies(benches ${name}_bench)
+endfunction()
+
 # What `tandem version` prints, as a header that `target` may include.
 function(tandem_define_version target)
   set(TANDEM_TORCH_FACT "none")

@@ -29,7 +29,10 @@ UNCHECKED = {"tests", "bench"}
 PUBLIC_HEADERS = {
     "tandem/error.h": "base", "tandem/world.h": "base", "tandem/units.h": "base",
     "tandem/config.h": "config", "tandem/field.h": "config", "tandem/value.h": "config",
-    "tandem/communicator.h": "comm", "tandem/store.h": "comm", "tandem/work.h": "comm", "tandem/run_worker.h": "train", "tandem/tandem.h": "tandem",
+    "tandem/communicator.h": "comm", "tandem/store.h": "comm", "tandem/work.h": "comm",
+    "tandem/check_replicas.h": "ddp", "tandem/ddp.h": "ddp",
+    "tandem/batch_norm.h": "kernels", "tandem/recompute.h": "kernels", "tandem/shard.h": "data",
+    "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
 TORCH_FREE = {"base", "config", "launch", "cli", "text"}

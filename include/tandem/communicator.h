@@ -101,6 +101,10 @@ class Communicator {
 
   double mean(double value);
 
+  // Blocks until all that was waited for is really there: on a GPU `Work::wait` only orders. An Error if the run has
+  // failed; what a GPU computed from the last collectives is garbage then.
+  void confirm();
+
   // A tensor in memory that collectives work on without a copy, where the device of `options` allows it.
   torch::Tensor empty(std::int64_t count, const torch::TensorOptions& options);
 

@@ -11,7 +11,8 @@ namespace tandem {
 
 namespace detail {
 class StoreClient;
-}
+struct StoreTable;
+}  // namespace detail
 
 // Where the ranks of a run meet: a small table of texts and counters that rank 0 hosts (c10d's TCPStore). It is for
 // finding each other and for small results, not for tensors. Used by one thread at a time. When it goes, rank 0 waits
@@ -43,6 +44,7 @@ class Store {
   void abandon();
 
  private:
+  friend struct detail::StoreTable;
   explicit Store(std::unique_ptr<detail::StoreClient> client);
 
   std::unique_ptr<detail::StoreClient> client_;

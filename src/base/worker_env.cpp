@@ -113,6 +113,10 @@ std::optional<std::string> environment_variable(const std::string& name) {
   return value && value->empty() ? std::nullopt : value;
 }
 
+void set_environment_variable(const std::string& name, const std::string& value) {
+  ::setenv(name.c_str(), value.c_str(), 1);
+}
+
 std::vector<std::string> environment_with(const Variables& changes) {
   std::vector<std::string> texts;
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -45,6 +45,9 @@ std::optional<std::string> environment_variable(const std::string& name);
 // The same, but an empty variable is a value: CUDA_VISIBLE_DEVICES="" hides every GPU.
 std::optional<std::string> environment_variable_or_empty(const std::string& name);
 
+// For a library below us that takes its settings from nowhere else.
+void set_environment_variable(const std::string& name, const std::string& value);
+
 // The environment of this process as NAME=value texts, with `changes` put over it.
 std::vector<std::string> environment_with(const Variables& changes);
 

@@ -184,6 +184,7 @@ std::vector<Tensor> Communicator::all_gather_uneven(const Tensor& tensor) {
   const auto place = torch::TensorOptions().device(transport_->device());
   const Tensor lengths = torch::empty({world_.size}, place.dtype(torch::kLong));
   all_gather(torch::full({1}, tensor.size(0), lengths.options()), lengths).wait();
+  confirm();
   const Tensor length = lengths.cpu();
   const std::int64_t longest = length.max().item<std::int64_t>();
 
@@ -195,6 +196,7 @@ std::vector<Tensor> Communicator::all_gather_uneven(const Tensor& tensor) {
   shape.insert(shape.begin(), world_.size);
   const Tensor gathered = torch::empty(shape, options);
   all_gather(padded, gathered).wait();
+  confirm();
 
   std::vector<Tensor> all;
   for (int rank = 0; rank < world_.size; ++rank) {
@@ -206,8 +208,11 @@ std::vector<Tensor> Communicator::all_gather_uneven(const Tensor& tensor) {
 double Communicator::mean(double value) {
   const Tensor sum = torch::full({1}, value, torch::TensorOptions(torch::kDouble).device(transport_->device()));
   all_reduce(sum, ReduceOp::Sum, world_.size).wait();
+  confirm();
   return sum.item<double>();
 }
+
+void Communicator::confirm() { transport_->confirm(); }
 
 Tensor Communicator::empty(std::int64_t count, const torch::TensorOptions& options) {
   return transport_->empty(count, options);

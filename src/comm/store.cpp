@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/worker_env.h"
+#include "comm/store_table.h"
 
 namespace tandem {
 
@@ -40,6 +41,7 @@ class StoreClient {
   StoreClient& operator=(const StoreClient&) = delete;
 
   const World& world() const { return world_; }
+  const c10::intrusive_ptr<c10d::Store>& table() const { return table_; }
   milliseconds timeout() const { return timeout_; }
 
   void set(const std::string& key, const std::string& value) {
@@ -97,10 +99,10 @@ StoreClient::StoreClient(const WorkerEnv& env, milliseconds timeout)
       table_(connect(env)) {}
 
 StoreClient::~StoreClient() {
-  if (is_abandoned_ || std::uncaught_exceptions() > exceptions_) return;
+  const bool has_failed = is_abandoned_ || std::uncaught_exceptions() > exceptions_;
   try {
     arrive("left");
-    if (hosts_) wait_for_everyone("left", Deadline(timeout_));
+    if (hosts_ && !has_failed) wait_for_everyone("left", Deadline(timeout_));
   } catch (const Error&) {
     // A peer or the host is gone already: there is nobody left to wait for.
   }
@@ -189,6 +191,8 @@ std::int64_t Store::sum(const std::string& key, std::int64_t value) {
        str("store: not all ranks came to the sum '", key, "' within ", duration_text(client_->timeout())),
        "every rank must call it; look at the output of those that did not");
 }
+
+c10::intrusive_ptr<c10d::Store> detail::StoreTable::of(Store& store) { return store.client_->table(); }
 
 void Store::abandon() { client_->abandon(); }
 

@@ -36,6 +36,9 @@ class Transport {
 
   virtual void set_step(std::int64_t step) = 0;
 
+  // Blocks until what was waited for is really there; an Error if a collective has failed. On a GPU `wait` only orders.
+  virtual void confirm() = 0;
+
   // True once a collective has failed: the ranks will not meet again.
   virtual bool failed() const = 0;
 };

@@ -45,6 +45,7 @@ class Idle : public Transport {
   torch::Device device() const override { return torch::kCPU; }
   std::unique_ptr<Transport> duplicate() override { return std::make_unique<Idle>(); }
   void set_step(std::int64_t) override {}
+  void confirm() override {}
   bool failed() const override { return false; }
 };
 

@@ -1,8 +1,9 @@
 #include "comm/shm/board.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
+
+#include "base/clock.h"
 
 namespace tandem {
 namespace {
@@ -87,7 +88,12 @@ bool Board::is_done(std::uint64_t number, std::uint64_t num_chunks) const {
 
 void Board::set_failure(const Failure& failure) {
   std::uint32_t nobody = kNone;
-  if (!header_->failure_state.compare_exchange_strong(nobody, kBeingWritten)) return;
+  if (!header_->failure_state.compare_exchange_strong(nobody, kBeingWritten)) {
+    // Its text comes in a moment, unless its writer died over it.
+    const Deadline deadline(kSleep);
+    while (header_->failure_state != kThere && !deadline.passed()) __builtin_ia32_pause();
+    return;
+  }
   const std::string text = failure.message + '\0' + failure.hint;
   const std::size_t length = std::min(text.size(), header_->failure_text.size() - 1);
   header_->failure_kind = static_cast<std::uint32_t>(failure.kind);

@@ -1,7 +1,6 @@
 #include "comm/shm/exchange.h"
 
 #include <tandem/error.h>
-#include <tandem/units.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +8,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/text.h"
 
 namespace tandem {
 namespace {
@@ -94,7 +92,9 @@ bool Exchange::find_buffers(Operation& operation) {
   std::vector<std::byte*> buffers;
   for (int rank = 0; rank < board_.num_ranks(); ++rank) {
     const auto posting = board_.posting(rank, operation.number);
-    if (posting && !posting->agrees_with(operation.posting)) fail_disagreement(operation);
+    if (posting && !posting->agrees_with(operation.posting)) {
+      fail_everywhere(disagreement(board_, operation.number, operation.posting));
+    }
     if (posting) buffers.push_back(regions_[rank] + posting->offset);
   }
   if (buffers.size() < regions_.size()) return false;
@@ -129,60 +129,17 @@ bool Exchange::all_have_posted(std::uint64_t number) const {
   return true;
 }
 
-std::vector<int> Exchange::missing(std::uint64_t number) const {
-  std::vector<int> ranks;
-  for (int rank = 0; rank < board_.num_ranks(); ++rank) {
-    if (board_.num_posted(rank) <= number) ranks.push_back(rank);
-  }
-  return ranks;
-}
-
 // What may have gone wrong with a collective that is not done yet.
 void Exchange::check(const Operation& operation, std::chrono::nanoseconds waited) {
   throw_if_failed();
-  const std::string what = str(operation.posting.text(), ", collective ", operation.number);
-  const std::vector<int> late = missing(operation.number);
-  const auto lost = find_lost(operation);
-  if (lost && (board_.num_posted(lost->rank) <= operation.number || (late.empty() && waited > kGrace))) {
-    fail_everywhere(
-        {.kind = ErrorKind::Comm,
-         .message = str("shm: rank ", lost->rank, " was lost (", lost->how, ") while others wait for it in ", what),
-         .hint = str("look at the output of rank ", lost->rank,
-                     "; if it ended well, it did fewer steps than the others: give all ranks equally many "
-                     "batches (even_batches)")});
+  const auto& [number, posting, num_chunks, buffers] = operation;
+  if (const auto leaver = find_leaver(board_, number)) fail_everywhere(loss(*leaver, number, posting));
+  const std::vector<int> late = missing(board_, number);
+  const auto lost = options_.find_lost();
+  if (lost && (board_.num_posted(lost->rank) <= number || (late.empty() && waited > kGrace))) {
+    fail_everywhere(loss(*lost, number, posting));
   }
-  if (waited < options_.timeout) return;
-  const std::string late_text = late.empty() ? "the ranks did not finish " : str(ranks_text(late), " did not come to ");
-  fail_everywhere({.kind = ErrorKind::Timeout,
-                   .message = str("shm: ", late_text, what, ", within ", duration_text(options_.timeout)),
-                   .hint = "look at the output of those ranks (`tandem stack` shows where they are), or give them more "
-                           "time with --timeout"});
-}
-
-std::optional<LostRank> Exchange::find_lost(const Operation& operation) const {
-  for (int rank = 0; rank < board_.num_ranks(); ++rank) {
-    if (board_.has_left(rank) && board_.num_posted(rank) <= operation.number) {
-      return LostRank{.rank = rank, .how = str("it left after ", board_.num_posted(rank), " collectives")};
-    }
-  }
-  return options_.find_lost();
-}
-
-void Exchange::fail_disagreement(const Operation& operation) {
-  std::vector<std::string> sides;
-  std::vector<int> here;
-  for (int rank = 0; rank < board_.num_ranks(); ++rank) {
-    const auto posting = board_.posting(rank, operation.number);
-    if (posting && posting->agrees_with(operation.posting)) here.push_back(rank);
-    if (posting && !posting->agrees_with(operation.posting)) {
-      sides.push_back(str("rank ", rank, " calls ", posting->text()));
-    }
-  }
-  fail_everywhere(
-      {.kind = ErrorKind::Comm,
-       .message = str("shm: the ranks do not agree on collective ", operation.number, ": ", ranks_text(here),
-                      here.size() == 1 ? " calls " : " call ", operation.posting.text(), ", ", join(sides, ", ")),
-       .hint = "every rank must call the same collectives, in the same order, with tensors of the same type and size"});
+  if (waited > options_.timeout) fail_everywhere(lateness(late, number, posting, options_.timeout));
 }
 
 void Exchange::fail_everywhere(const Board::Failure& failure) {

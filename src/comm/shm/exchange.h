@@ -6,19 +6,13 @@
 #include <deque>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "comm/shm/board.h"
+#include "comm/shm/failure.h"
 #include "comm/shm/posting.h"
 
 namespace tandem {
-
-// A rank that will not come any more.
-struct LostRank {
-  int rank = 0;
-  std::string how;  // "its process is gone"
-};
 
 struct ExchangeOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
@@ -59,11 +53,8 @@ class Exchange {
   void complete(Operation& operation);
   bool is_done(const Operation& operation) const { return board_.is_done(operation.number, operation.num_chunks); }
   bool all_have_posted(std::uint64_t number) const;
-  std::vector<int> missing(std::uint64_t number) const;
 
   void check(const Operation& operation, std::chrono::nanoseconds waited);
-  std::optional<LostRank> find_lost(const Operation& operation) const;
-  [[noreturn]] void fail_disagreement(const Operation& operation);
   [[noreturn]] void fail_everywhere(const Board::Failure& failure);
   void throw_if_failed() const;
 

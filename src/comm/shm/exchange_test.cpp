@@ -155,7 +155,7 @@ TEST(Exchange, NamesTheRanksThatDoNotComeInTime) {
       },
       {.timeout = 100ms, .chunk_bytes = kChunk});
   EXPECT_EQ(ends[0],
-            "shm: ranks 1, 3 did not come to all_reduce (sum) of 4 float elements, collective 0, within 100ms");
+            "comm: ranks 1, 3 did not come to all_reduce (sum) of 4 float elements, collective 0, within 100ms");
   EXPECT_EQ(ends[1], "ok");
   EXPECT_EQ(ends[2], ends[0]);
 }
@@ -173,7 +173,7 @@ TEST(Exchange, NamesARankThatLeft) {
   EXPECT_EQ(ends[1], "ok");
   EXPECT_EQ(
       ends[0],
-      "shm: rank 1 was lost (it left after 1 collectives) while others wait for it in all_reduce (sum) of 4 float "
+      "comm: rank 1 was lost (it left after 1 collectives) while others wait for it in all_reduce (sum) of 4 float "
       "elements, collective 1");
   EXPECT_EQ(ends[2], ends[0]);
 }

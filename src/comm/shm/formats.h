@@ -67,11 +67,10 @@ struct BFloat16Conversion {
 
   static Float widen(Bits upper) { return bits_as<Float>(upper); }
 
+  // A NaN came from 16 bits, so the lower half of it is 0, and nothing carries into the upper.
   static Bits narrow(Float value) {
     const Bits bits = bits_as<Bits>(value);
-    const Bits rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);
-    const Bits nan = Bits{} + 0x7FC00000U;
-    return value == value ? rounded : nan;
+    return bits + 0x7FFFU + ((bits >> 16) & 1U);
   }
 };
 
@@ -92,14 +91,15 @@ struct HalfConversion {
   // Rounds by adding a power of two whose last bit is the last bit of the result.
   static Bits narrow(Float value) {
     const Bits bits = bits_as<Bits>(value);
-    const Bits exponent = (bits + bits) & 0xFF000000U;
+    const Bits twice = bits + bits;
+    const Bits exponent = twice & 0xFF000000U;
     const Bits least = Bits{} + 0x71000000U;
     const Float anchor = bits_as<Float>(((exponent < least ? least : exponent) >> 1) + 0x07800000U);
     const Float magnitude = bits_as<Float>(bits & 0x7FFFFFFFU) * 0x1p112F * 0x1p-110F;
     const Bits rounded = bits_as<Bits>(anchor + magnitude);
     const Bits number = ((rounded << 3) & 0x7C000000U) + ((rounded & 0x0FFFU) << 16);
     const Bits nan = Bits{} + 0x7E000000U;
-    return (value == value ? number : nan) | (bits & 0x80000000U);
+    return (twice > 0xFF000000U ? nan : number) | (bits & 0x80000000U);
   }
 };
 

@@ -13,7 +13,7 @@ constexpr long kPidfdOpen = 434;  // SYS_pidfd_open, which older headers do not 
 
 }  // namespace
 
-Peers::Peers(const Board& board, int rank, int control_fd) {
+Peers::Peers(const Board& board, int rank, int control_fd) : board_(board) {
   for (int peer = 0; peer < board.num_ranks(); ++peer) {
     // A number may be given to a new process once the old one is gone; a descriptor never changes its meaning.
     processes_.emplace_back(peer == rank ? -1 : static_cast<int>(::syscall(kPidfdOpen, board.pid(peer), 0)));
@@ -26,7 +26,8 @@ std::optional<LostRank> Peers::find_lost() const {
   for (const Fd& process : processes_) events.push_back({.fd = process.get(), .events = POLLIN, .revents = 0});
   ::poll(events.data(), events.size(), 0);
   for (std::size_t rank = 0; rank < events.size(); ++rank) {
-    if (events[rank].revents != 0) return LostRank{.rank = static_cast<int>(rank), .how = "its process is gone"};
+    const bool is_gone = events[rank].revents != 0 && !board_.has_left(static_cast<int>(rank));
+    if (is_gone) return LostRank{.rank = static_cast<int>(rank), .how = "its process is gone"};
   }
   if (!control_) return std::nullopt;
   const auto failed = control_->aborted_by();

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/worker_env.h"
+#include "comm/element_type.h"
 #include "comm/shm/arena.h"
 #include "comm/shm/exchange.h"
 #include "comm/shm/peers.h"
@@ -23,23 +24,6 @@ using torch::Tensor;
 
 constexpr std::int64_t kPieceBytes = 64 << 20;  // larger tensors travel in pieces, so that copies stay small
 constexpr const char* kAddressKey = "comm/arena";
-
-ElementType element_type(const Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case torch::kFloat: return ElementType::Float;
-    case torch::kDouble: return ElementType::Double;
-    case torch::kHalf: return ElementType::Half;
-    case torch::kBFloat16: return ElementType::BFloat16;
-    case torch::kInt: return ElementType::Int;
-    case torch::kLong: return ElementType::Long;
-    default: return ElementType::Byte;
-  }
-}
-
-Reduction reduction(ReduceOp op) {
-  if (op == ReduceOp::Sum) return Reduction::Sum;
-  return op == ReduceOp::Min ? Reduction::Min : Reduction::Max;
-}
 
 // Spinning pays while every rank has a core to itself; else it keeps the rank we wait for from running.
 int spins_for(int num_ranks) { return std::cmp_less_equal(num_ranks, std::thread::hardware_concurrency()) ? 4000 : 50; }
@@ -73,6 +57,7 @@ class Shm : public Transport {
   torch::Device device() const override { return torch::kCPU; }
   void set_step(std::int64_t step) override { step_ = step; }
   bool failed() const override { return exchange_.failed(); }
+  void confirm() override {}
 
   Work all_reduce(Tensor buffer, ReduceOp op, double divisor) override;
   Work all_gather(Tensor input, Tensor output) override;

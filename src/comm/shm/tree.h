@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "comm/shm/formats.h"
 #include "comm/shm/variants.h"
@@ -14,11 +15,15 @@
 namespace tandem {
 namespace {
 
+template <class Wide>
+constexpr bool kHasNan = std::is_floating_point_v<std::remove_reference_t<decltype(std::declval<Wide&>()[0])>>;
+
 template <Reduction kOp, class Wide>
 Wide combine(Wide a, Wide b) {
   if constexpr (kOp == Reduction::Sum) return a + b;
   const Wide chosen = kOp == Reduction::Min ? (a < b ? a : b) : (a > b ? a : b);
-  return a == a ? chosen : a;  // if b is a NaN, it is chosen already
+  if constexpr (!kHasNan<Wide>) return chosen;
+  return a <= chosen || a >= chosen ? chosen : a + b;  // no order: one of them is a NaN, and so is the sum
 }
 
 template <Reduction kOp, std::size_t kBytes>
@@ -55,8 +60,7 @@ class Tree {
   using Stored = typename Format::Stored;
   using Lane = typename Format::Lane;
   static constexpr std::size_t kLanes = Format::kLanes;
-  static constexpr std::size_t kGroups =
-      2048 / sizeof(Wide);  // a block for each level of the tree stays in the L1 cache
+  static constexpr std::size_t kGroups = 2048 / sizeof(Wide);  // so the blocks of all levels stay in the L1 cache
   static constexpr std::size_t kBlock = kGroups * kLanes;
 
   // Where a group of `lanes` numbers at `i` comes from, and where it goes.

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <type_traits>
 #include <vector>
@@ -88,10 +90,18 @@ Element<Type> reference(Reduction op, double divisor, const Buffers<Type>& ranks
   return Type::encode(static_cast<Number>(result / static_cast<Number>(divisor)));
 }
 
+// The same bits, but a NaN is a NaN.
 template <class Type>
 bool is_same(Element<Type> a, Element<Type> b) {
-  const auto is_nan = [](auto bits) { return std::isnan(static_cast<double>(Type::decode(bits))); };
-  return std::memcmp(&a, &b, sizeof(a)) == 0 || (is_nan(a) && is_nan(b));
+  const auto x = Type::decode(a);
+  const auto y = Type::decode(b);
+  if constexpr (std::is_integral_v<typename Type::Number>) return x == y;
+  return std::isnan(x) ? std::isnan(y) : x == y && std::signbit(x) == std::signbit(y);
+}
+
+template <class Type>
+bool all_same(const std::vector<Element<Type>>& a, const std::vector<Element<Type>>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), is_same<Type>);
 }
 
 // Numbers whose sums round, with any bits at all in between.
@@ -118,43 +128,43 @@ Buffers<Type> any_buffers(std::size_t num_ranks, std::size_t count) {
   return ranks;
 }
 
-// Reduces into rank 0 and into a buffer that is aligned to its elements only; both must be the reference, and nothing
-// else may change.
+// Reduces into rank 0 and into a buffer that is aligned to its elements only. Nothing else may change.
 template <class Type>
-void expect_reference(const Variant& variant, ElementType type, Reduction op, double divisor, Buffers<Type> ranks) {
+bool is_reference(const Variant& variant, ElementType type, Reduction op, double divisor, Buffers<Type> ranks) {
   const std::size_t count = ranks[0].size();
-  const Buffers<Type> before = ranks;
-  std::vector<Element<Type>> other(count + 2, Element<Type>{77});
+  const Element<Type> untouched{77};
+  std::vector<Element<Type>> other(count + 2, untouched);
+  std::vector<Element<Type>> expected_other(1, untouched);
+  for (std::size_t i = 0; i < count; ++i) expected_other.push_back(reference<Type>(op, divisor, ranks, i));
+  Buffers<Type> expected = ranks;
+  expected[0].assign(expected_other.begin() + 1, expected_other.end());
+  expected_other.push_back(untouched);
+
   std::vector<const std::byte*> inputs;
   for (auto& rank : ranks) inputs.push_back(reinterpret_cast<const std::byte*>(rank.data()));
   const std::vector<std::byte*> outputs{reinterpret_cast<std::byte*>(ranks[0].data()),
                                         reinterpret_cast<std::byte*>(other.data() + 1)};
   variant.reduce({type, op, divisor, inputs.data(), inputs.size(), outputs.data(), outputs.size(), count});
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto expected = reference<Type>(op, divisor, before, i);
-    ASSERT_TRUE(is_same<Type>(ranks[0][i], expected)) << +ranks[0][i] << " is not " << +expected << " at " << i;
-    ASSERT_TRUE(is_same<Type>(other[i + 1], expected)) << +other[i + 1] << " is not " << +expected << " at " << i;
-  }
-  EXPECT_EQ(other.front(), Element<Type>{77});
-  EXPECT_EQ(other.back(), Element<Type>{77});
-  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-    EXPECT_EQ(std::memcmp(ranks[rank].data(), before[rank].data(), count * sizeof(Element<Type>)), 0);
-  }
+  return all_same<Type>(other, expected_other) &&
+         std::equal(ranks.begin(), ranks.end(), expected.begin(), all_same<Type>);
+}
+
+template <class Type>
+void expect_reference(const Variant& variant, ElementType type, std::size_t num_ranks, std::size_t count) {
+  SCOPED_TRACE(str(variant.name, ", ", num_ranks, " ranks, ", count, " elements"));
+  const double divisor = std::is_floating_point_v<typename Type::Number> ? static_cast<double>(num_ranks) : 1;
+  const Buffers<Type> ranks = any_buffers<Type>(num_ranks, count);
+  EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Sum, divisor, ranks));
+  EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Min, 1, ranks));
+  EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Max, 1, ranks));
 }
 
 template <class Type>
 void expect_reference_for_all_lengths(ElementType type) {
   for (const Variant& variant : variants()) {
     for (const std::size_t num_ranks : {1U, 2U, 3U, 4U, 7U}) {
-      SCOPED_TRACE(str(variant.name, " with ", num_ranks, " ranks"));
-      const double divisor = std::is_floating_point_v<typename Type::Number> ? static_cast<double>(num_ranks) : 1;
-      for (std::size_t count = 0; count <= 68; ++count) {
-        const Buffers<Type> ranks = any_buffers<Type>(num_ranks, count == 68 ? 5'003 : count);  // several blocks
-        expect_reference<Type>(variant, type, Reduction::Sum, divisor, ranks);
-        expect_reference<Type>(variant, type, Reduction::Min, 1, ranks);
-        expect_reference<Type>(variant, type, Reduction::Max, 1, ranks);
-        if (testing::Test::HasFatalFailure()) return;
-      }
+      for (std::size_t count = 0; count <= 67; ++count) expect_reference<Type>(variant, type, num_ranks, count);
+      expect_reference<Type>(variant, type, num_ranks, 5'003);  // several blocks
     }
   }
 }
@@ -167,18 +177,18 @@ TEST(Variants, ReduceIntsAsTheReference) { expect_reference_for_all_lengths<Stor
 TEST(Variants, ReduceLongsAsTheReference) { expect_reference_for_all_lengths<Stored<std::int64_t>>(ElementType::Long); }
 TEST(Variants, ReduceBytesAsTheReference) { expect_reference_for_all_lengths<Stored<std::uint8_t>>(ElementType::Byte); }
 
-// Alone, each must come back; divided by 3 most must be rounded.
+// Alone, each comes back; divided by 3, most are rounded.
 template <class Type>
 void expect_reference_for_all_bits(ElementType type) {
-  Buffers<Type> ranks(1);
-  for (int bits = 0; bits < 65'536; ++bits) ranks[0].push_back(static_cast<std::uint16_t>(bits));
-  for (std::size_t at = 0; at < ranks[0].size(); ++at) {
-    ASSERT_TRUE(is_same<Type>(reference<Type>(Reduction::Sum, 1, ranks, at), ranks[0][at]))
-        << "the reference at " << at;
-  }
+  Buffers<Type> ranks(1, std::vector<std::uint16_t>(65'536));
+  std::iota(ranks[0].begin(), ranks[0].end(), std::uint16_t{0});
+  std::vector<std::uint16_t> alone = ranks[0];
+  for (std::uint16_t& bits : alone) bits = Type::encode(Type::decode(bits));
+  EXPECT_TRUE(all_same<Type>(alone, ranks[0]));
   for (const Variant& variant : variants()) {
-    SCOPED_TRACE(variant.name);
-    for (const double divisor : {1.0, 2.0, 3.0}) expect_reference<Type>(variant, type, Reduction::Sum, divisor, ranks);
+    EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Sum, 1, ranks) &&
+                is_reference<Type>(variant, type, Reduction::Sum, 3, ranks))
+        << variant.name;
   }
 }
 

@@ -22,6 +22,7 @@ class Solo : public Transport {
   torch::Device device() const override { return torch::kCPU; }
   std::unique_ptr<Transport> duplicate() override { return make_solo(); }
   void set_step(std::int64_t) override {}
+  void confirm() override {}
   bool failed() const override { return false; }
 
  private:

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tandem::bench {
+
+struct GptShape {
+  std::int64_t vocabulary = 4096;
+  std::int64_t length = 128;  // tokens of a sample
+  std::int64_t layers = 4;
+  std::int64_t width = 256;
+  std::int64_t heads = 8;
+};
+
+class BlockImpl : public torch::nn::Module {
+ public:
+  explicit BlockImpl(const GptShape& shape);
+  torch::Tensor forward(const torch::Tensor& x);
+
+ private:
+  torch::Tensor attend(const torch::Tensor& x);
+
+  std::int64_t heads_;
+  torch::nn::LayerNorm norm1_, norm2_;
+  torch::nn::Linear qkv_, projection_, up_, down_;
+};
+TORCH_MODULE(Block);
+
+// GPT-2 without dropout. Weights come from a seed alone and are those of gpt_ddp.py, bit for bit.
+class GptImpl : public torch::nn::Module {
+ public:
+  explicit GptImpl(const GptShape& shape);
+
+  // The mean loss of each token of `tokens` (samples x length + 1) but the first, given those before it.
+  torch::Tensor forward(const torch::Tensor& tokens);
+
+ private:
+  torch::nn::Embedding tokens_, places_;
+  std::vector<Block> blocks_;
+  torch::nn::LayerNorm norm_;
+};
+TORCH_MODULE(Gpt);
+
+// One rank's batch, from the rank alone.
+torch::Tensor random_tokens(const GptShape& shape, std::int64_t samples, int rank);
+
+// PyTorch's fused AdamW at its defaults, but for the learning rate.
+class FusedAdamW {
+ public:
+  explicit FusedAdamW(std::vector<torch::Tensor> parameters);
+  void step();       // every parameter must have a gradient
+  void zero_grad();  // to none
+
+ private:
+  std::vector<torch::Tensor> parameters_, means_, squares_, steps_;
+};
+
+}  // namespace tandem::bench

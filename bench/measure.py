@@ -1,0 +1,107 @@
+"""What a benchmark is, and the ways to take one reading of a command."""
+
+import json
+import pathlib
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+Command = list[str]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One reading of each side, and how far their results lay apart."""
+    ours: float
+    peer: float
+    max_diff: float | None = None
+
+
+@dataclass(frozen=True)
+class Bench:
+    name: str
+    unit: str
+    goal: float  # what we promise of peer / ours
+    limit: float  # below it the run fails
+    peer_name: str
+    ours: Command
+    peer: Command
+    round: Callable[[Command, Command], Round]
+    runs: int = 7
+    tolerance: float | None = None  # of max_diff
+    missing: Callable[[], str] = lambda: ""  # why it cannot run here
+
+
+def each(read: Callable[[Command], float]) -> Callable[[Command, Command], Round]:
+    """A round that takes the same reading of both."""
+    return lambda ours, peer: Round(read(ours), read(peer))
+
+
+def seconds(command: Command) -> float:
+    begin = time.perf_counter()
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - begin
+
+
+def resident_mb(command: Command) -> float:
+    """What the launcher, with every process that it keeps for itself, holds in memory while its ranks sleep."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        process.stdout.readline()  # rank 0 is there, so the launcher has done its work
+        pids = [process.pid]
+        for pid in pids:
+            children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            pids += [int(child) for child in children if b"RANK=" not in pathlib.Path(f"/proc/{child}/environ").read_bytes()]
+        return sum(pss_kb(pid) for pid in pids) / 1024
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def pss_kb(pid: int) -> int:
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
+
+
+def results(*commands: Command) -> list[dict]:
+    """What programs that run at the same time print: one JSON object each."""
+    running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) for command in commands]
+    printed = [process.communicate()[0] for process in running]
+    for process in running:
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, process.args)
+    return [json.loads(text) for text in printed]
+
+
+def all_reduce_round(ours: Command, peer: Command) -> Round:
+    """Both check their sums, which are whole numbers."""
+    (our,), (their,) = results(ours), results(peer)
+    return Round(our["us"], their["us"], max(our["max_diff"], their["max_diff"]))
+
+
+def floor_round(ours: Command, alone: Command) -> Round:
+    """Against two processes that know nothing of each other: step by step, the slower one."""
+    (our,), pair = results(ours), results(alone, alone)
+    slower = map(max, *(process["alone_ms"] for process in pair))
+    return Round(median(our["ddp_ms"]), median(slower))
+
+
+def ddp_round(ours: Command, peer: Command) -> Round:
+    (our,), (their,) = results(ours), results(peer)
+    return Round(median(our["ddp_ms"]), median(their["step_ms"]), abs(our["loss"] - their["loss"]))
+
+
+def turns_round(both: Command, _: Command) -> Round:
+    """One process that has both sides take turns."""
+    (result,) = results(both)
+    steps = len(result["ddp_ms"])
+    if result["collectives"] < steps:
+        raise SystemExit(f"bench: {result['collectives']} collectives in {steps} steps: nothing was reduced")
+    return Round(median(result["ddp_ms"]), median(result["alone_ms"]))
+
+
+def missing_cuda() -> str:
+    import torch  # seconds, and only this row needs it
+    return "" if torch.cuda.is_available() else "needs a GPU and a torch with CUDA"

@@ -1,0 +1,80 @@
+"""Every benchmark: what is run, against what, and what is promised."""
+
+import pathlib
+import sys
+
+from measure import (Bench, Command, all_reduce_round, ddp_round, each, floor_round, missing_cuda, resident_mb, seconds,
+                     turns_round)
+
+HERE = pathlib.Path(__file__).resolve().parent
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+STANDALONE = [*TORCHRUN, "--standalone", "--no-python"]
+ACCELERATE = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "1", "--mixed_precision", "no",
+              "--dynamo_backend", "no", "--main_process_port", "0", "--no_python"]
+PRODUCER = "head -c 500000000 /dev/zero | tr '\\0' 'x' | fold -w 120"
+READY = ["sh", "-c", "echo ready; exec sleep 100"]
+
+# Bytes of the tensor; how often ours reduces it, which is much faster, and how often the peer.
+SIZES = {"4kB": (4096, 20000, 300), "64kB": (65536, 5000, 300), "1MB": (1 << 20, 500, 200), "4MB": (1 << 22, 200, 100),
+         "67MB": (1 << 26, 20, 10)}
+
+
+def launcher_rows(tandem: str, scratch: pathlib.Path) -> list[Bench]:
+    run = [tandem, "run", "--device", "cpu"]
+    return [
+        # How long a user waits for the first word of a launcher.
+        Bench("start", "s", goal=100, limit=20, peer_name="torchrun --help", runs=15, round=each(seconds),
+              ours=[tandem, "--help"], peer=[*TORCHRUN, "--help"]),
+        # What starting and ending ranks costs, when they have nothing to do.
+        Bench("launch", "s", goal=200, limit=100, peer_name="torchrun", runs=15, round=each(seconds),
+              ours=[*run, "-n", "2", "true"], peer=[*STANDALONE, "--nproc_per_node=2", "true"]),
+        Bench("launch-8", "s", goal=100, limit=50, peer_name="torchrun", runs=15, round=each(seconds),
+              ours=[*run, "-n", "8", "true"], peer=[*STANDALONE, "--nproc_per_node=8", "true"]),
+        Bench("launch-accelerate", "s", goal=200, limit=100, peer_name="accelerate launch", round=each(seconds),
+              ours=[*run, "--num_processes", "2", "true"], peer=[*ACCELERATE, "--num_processes", "2", "true"]),
+        # 1 GB of lines from two ranks, against the same producers without us.
+        Bench("logs", "s", goal=0.6, limit=0.4, peer_name="cat > file", round=each(seconds),
+              ours=[*run, "-q", "-n", "2", "--log-dir", str(scratch / "ours"), "sh", "-c", PRODUCER],
+              peer=["sh", "-c", f"(({PRODUCER}) | cat >{scratch}/one) & (({PRODUCER}) | cat >{scratch}/two); wait"]),
+        # What the launcher itself holds of the machine's memory.
+        Bench("memory", "MB", goal=10, limit=5, peer_name="torchrun", runs=1, round=each(resident_mb),
+              ours=[*run, "-n", "64", *READY], peer=[*STANDALONE, "--nproc_per_node=64", *READY]),
+    ]
+
+
+def all_reduce_row(name: str, size: str, goal: float, limit: float, ours: Command, ranks: Command) -> Bench:
+    num_bytes, our_iterations, peer_iterations = SIZES[size]
+    script = str(HERE / "all_reduce" / "all_reduce_gloo.py")
+    return Bench(f"{name}-{size}", "us", goal, limit, "Gloo", round=all_reduce_round, tolerance=0,
+                 ours=[*ranks, *ours, "--bytes", str(num_bytes), "--iterations", str(our_iterations)],
+                 peer=[*ranks, sys.executable, script, "--bytes", str(num_bytes), "--iterations", str(peer_iterations)])
+
+
+def all_reduce_rows(tandem: str, programs: pathlib.Path) -> list[Bench]:
+    """Two ranks, one thread each; the launcher is the same on both sides."""
+    ranks = [tandem, "run", "-q", "--device", "cpu", "-n", "2"]
+    program = str(programs / "all_reduce")
+    arena = {"4kB": (100, 50), "4MB": (8, 5), "67MB": (6, 4)}
+    return [*(all_reduce_row("all-reduce", size, *bounds, [program], ranks) for size, bounds in arena.items()),
+            *(all_reduce_row("all-reduce-ordinary", size, 1, 0.9, [program, "--ordinary"], ranks) for size in SIZES)]
+
+
+def gpt_rows(tandem: str, programs: pathlib.Path) -> list[Bench]:
+    program, script = str(programs / "gpt"), str(HERE / "gpt" / "gpt_ddp.py")
+    two = [tandem, "run", "-q", "--device", "cpu", "-n", "2", program, "--mode", "ddp"]
+    gpt2 = [program, "--preset", "gpt2-124m", "--device", "cuda", "--bf16", "--batch-size", "64", "--blocks", "4"]
+    return [
+        # What working together costs: two ranks, against two processes that do not.
+        Bench("gpt-2ranks-floor", "ms", goal=0.97, limit=0.94, peer_name="two separate processes", round=floor_round,
+              ours=two, peer=[program, "--mode", "alone"]),
+        Bench("gpt-2ranks-ddp", "ms", goal=1.07, limit=1.03, peer_name="torchrun + DDP + Gloo", round=ddp_round, tolerance=1e-4,
+              ours=two, peer=[*TORCHRUN, "--standalone", "--nproc_per_node=2", script]),
+        # What our reducer and NCCL add to a step when there is nobody to wait for.
+        Bench("gpt2-nccl-1rank", "ms", goal=0.99, limit=0.98, peer_name="the same steps without it", round=turns_round,
+              missing=missing_cuda, ours=[*gpt2, "--mode", "both", "--transport", "nccl"], peer=[*gpt2, "--mode", "alone"]),
+    ]
+
+
+def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
+    tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
+    return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs)]

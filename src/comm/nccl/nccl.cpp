@@ -1,0 +1,301 @@
+#include "comm/nccl/nccl.h"
+
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include <atomic>
+#include <bit>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/worker_env.h"
+#include "comm/element_type.h"
+#include "comm/nccl/roll.h"
+#include "comm/store_table.h"
+
+namespace tandem {
+namespace {
+
+using std::chrono::milliseconds;
+using torch::Tensor;
+
+constexpr milliseconds kWatch(20);
+constexpr milliseconds kPatience(4000);  // for the roll to find out who is gone
+
+c10d::ReduceOp to_c10d(ReduceOp op) {
+  if (op == ReduceOp::Sum) return c10d::ReduceOp::SUM;
+  return op == ReduceOp::Min ? c10d::ReduceOp::MIN : c10d::ReduceOp::MAX;
+}
+
+// c10d's own threads must neither end the process nor look away from what we do: this one decides when a run has
+// failed.
+void set_up_c10d() {
+  set_environment_variable("TORCH_NCCL_ASYNC_ERROR_HANDLING", "2");  // give up the communicator, not the process
+  set_environment_variable("TORCH_NCCL_ENABLE_MONITORING", "0");
+}
+
+using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
+
+// A thread that ends the collectives of a group once the roll says that a rank is lost, and remembers why. What it
+// knows is shared with it, since it may still be busy giving up the group when everyone else has left.
+class Watch {
+ public:
+  Watch(std::unique_ptr<Roll> roll, Group group);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  Roll& roll() const { return *state_->roll; }
+  bool has_failed() const { return state_->has_failed; }
+  void throw_if_failed() const;
+
+  // NCCL may notice first that a peer is gone, but does not know which: the roll gets a moment to find out.
+  [[noreturn]] void fail_with(const std::string& what_nccl_says);
+
+ private:
+  struct State {
+    std::unique_ptr<Roll> roll;
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_over = false;
+    std::optional<Board::Failure> failure;
+    std::atomic<bool> has_failed = false;
+    std::atomic<bool> is_suspicious = false;  // NCCL has an error of its own
+  };
+  static void run(State& state, c10d::ProcessGroupNCCL& group);
+
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::thread thread_;
+};
+
+Watch::Watch(std::unique_ptr<Roll> roll, Group group) {
+  state_->roll = std::move(roll);
+  thread_ = std::thread([state = state_, group = std::move(group)] { run(*state, *group); });
+}
+
+Watch::~Watch() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->is_over = true;
+  }
+  state_->changed.notify_all();
+  if (has_failed()) return thread_.detach();
+  thread_.join();
+}
+
+// c10d neither throws nor returns when a peer dies. Giving up the group makes the device go on, with garbage for a
+// result: so the flag is raised before, and everyone who waits looks at it afterwards.
+void Watch::run(State& state, c10d::ProcessGroupNCCL& group) {
+  std::unique_lock lock(state.mutex);
+  while (!state.changed.wait_for(lock, kWatch, [&] { return state.is_over; })) {
+    lock.unlock();
+    auto failure = state.roll->failure(state.is_suspicious);
+    lock.lock();
+    if (!failure) continue;
+    state.failure = std::move(failure);
+    state.has_failed = true;
+    lock.unlock();
+    state.changed.notify_all();
+    return group.abort();
+  }
+}
+
+void Watch::throw_if_failed() const {
+  if (!has_failed()) return;
+  const std::lock_guard lock(state_->mutex);
+  fail(state_->failure->kind, state_->failure->message, state_->failure->hint);
+}
+
+void Watch::fail_with(const std::string& what_nccl_says) {
+  state_->is_suspicious = true;
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->changed.wait_for(lock, kPatience, [this] { return state_->failure.has_value(); });
+  }
+  throw_if_failed();
+  fail(ErrorKind::Comm, str("nccl: ", what_nccl_says.substr(0, what_nccl_says.find('\n'))),
+       "NCCL_DEBUG=INFO makes NCCL say more; --timeout gives it more time");
+}
+
+class Nccl : public Transport {
+ public:
+  Nccl(c10::intrusive_ptr<c10d::Store> store, const World& world, torch::Device device, milliseconds timeout);
+  ~Nccl() override;
+  Nccl(const Nccl&) = delete;
+  Nccl& operator=(const Nccl&) = delete;
+
+  std::string_view name() const override { return "nccl"; }
+  torch::Device device() const override { return device_; }
+  void set_step(std::int64_t step) override { step_ = step; }
+  bool failed() const override { return watch_->has_failed(); }
+
+  Work all_reduce(Tensor buffer, ReduceOp op, double divisor) override;
+  Work all_gather(Tensor input, Tensor output) override;
+  Work reduce_scatter(Tensor input, Tensor output, ReduceOp op) override;
+  Work broadcast(Tensor buffer, int root) override;
+  Work barrier() override;
+  void confirm() override;
+
+  Tensor empty(std::int64_t count, const torch::TensorOptions& options) override {
+    return torch::empty(count, options);
+  }
+  std::unique_ptr<Transport> duplicate() override;
+
+ private:
+  using GroupWork = c10::intrusive_ptr<c10d::Work>;
+
+  template <class Start>
+  Work run(Posting posting, const Tensor& tensor, const Start& start);
+  template <class Call>
+  auto translated(const Call& call);
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  World world_;
+  torch::Device device_;
+  milliseconds timeout_;
+  Group group_;
+  std::optional<Watch> watch_;
+  GroupWork last_;
+  std::int64_t step_ = -1;
+  int num_duplicates_ = 0;
+};
+
+Nccl::Nccl(c10::intrusive_ptr<c10d::Store> store, const World& world, torch::Device device, milliseconds timeout)
+    : store_(std::move(store)), world_(world), device_(device), timeout_(timeout) {
+  set_up_c10d();
+  auto roll = world.num_nodes == 1 ? make_host_roll(*store_, world, timeout) : make_store_roll(*store_, world, timeout);
+  const auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = timeout;
+  group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(store_, world.rank, world.size, options);
+  group_->eagerConnectSingleDevice(device_);  // nothing could end a wait for it later
+  watch_.emplace(std::move(roll), group_);
+}
+
+Nccl::~Nccl() {
+  try {
+    confirm();
+  } catch (const Error&) {
+    // Whoever waited for it has been told.
+  }
+  watch_->roll().leave();
+  const bool has_failed = watch_->has_failed();
+  watch_.reset();
+  if (has_failed) {
+    group_.release();  // taking down a group that has lost a rank may wait for ever
+  } else {
+    group_->abort();  // shutdown() would wait for ranks that may never come
+  }
+}
+
+template <class Call>
+auto Nccl::translated(const Call& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    watch_->fail_with(error.what_without_backtrace());
+  }
+}
+
+template <class Start>
+Work Nccl::run(Posting posting, const Tensor& tensor, const Start& start) {
+  if (tensor.device() != device_) {
+    fail(ErrorKind::Comm,
+         str("nccl: a tensor on ", tensor.device().str(), ", but this rank's device is ", device_.str()),
+         "move the module and its tensors there: module->to(comm.device())");
+  }
+  watch_->throw_if_failed();
+  posting.step = step_;
+  posting.type = element_type(tensor);
+  watch_->roll().post(posting);
+  if (tensor.numel() == 0) return {};
+  last_ = translated(start);
+  return Work([this, work = last_] {
+    translated([&] { work->wait(); });
+    watch_->throw_if_failed();
+  });
+}
+
+Work Nccl::all_reduce(Tensor buffer, ReduceOp op, double divisor) {
+  const Posting posting{.collective = Collective::AllReduce,
+                        .op = reduction(op),
+                        .count = static_cast<std::uint64_t>(buffer.numel()),
+                        .divisor = divisor};
+  // NCCL's own mean divides before it sums, which gives the same bits where the world size is a power of two.
+  const bool is_exact_mean = divisor == world_.size && std::has_single_bit(static_cast<unsigned>(world_.size));
+  Work work = run(posting, buffer, [&] {
+    std::vector<Tensor> tensors = {buffer};
+    c10d::AllreduceOptions options;
+    options.reduceOp = is_exact_mean ? c10d::ReduceOp(c10d::ReduceOp::AVG) : to_c10d(op);
+    return group_->allreduce(tensors, options);
+  });
+  if (is_exact_mean || divisor == 1) return work;
+  return std::move(work).then([buffer, divisor] { buffer.div_(divisor); });
+}
+
+Work Nccl::all_gather(Tensor input, Tensor output) {
+  const Posting posting{.collective = Collective::AllGather, .count = static_cast<std::uint64_t>(input.numel())};
+  return run(posting, input, [&] { return group_->_allgather_base(output, input); });
+}
+
+Work Nccl::reduce_scatter(Tensor input, Tensor output, ReduceOp op) {
+  const Posting posting{.collective = Collective::ReduceScatter,
+                        .op = reduction(op),
+                        .count = static_cast<std::uint64_t>(output.numel())};
+  return run(posting, output, [&] {
+    c10d::ReduceScatterOptions options;
+    options.reduceOp = to_c10d(op);
+    return group_->_reduce_scatter_base(output, input, options);
+  });
+}
+
+Work Nccl::broadcast(Tensor buffer, int root) {
+  const Posting posting{
+      .collective = Collective::Broadcast, .root = root, .count = static_cast<std::uint64_t>(buffer.numel())};
+  return run(posting, buffer, [&] {
+    std::vector<Tensor> tensors = {buffer};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    return group_->broadcast(tensors, options);
+  });
+}
+
+Work Nccl::barrier() {
+  const Tensor token = torch::zeros({1}, device_);
+  Work work = run({.collective = Collective::Barrier}, token, [&] {
+    std::vector<Tensor> tensors = {token};
+    return group_->allreduce(tensors);
+  });
+  return std::move(work).then([this] { confirm(); });
+}
+
+void Nccl::confirm() {
+  if (!last_) return;
+  while (!watch_->has_failed() && !last_->isCompleted()) std::this_thread::yield();
+  watch_->throw_if_failed();
+  if (const auto error = last_->exception()) {
+    translated([&] { std::rethrow_exception(error); });
+  }
+}
+
+std::unique_ptr<Transport> Nccl::duplicate() {
+  auto store = c10::make_intrusive<c10d::PrefixStore>(str("duplicate/", num_duplicates_++), store_);
+  return std::make_unique<Nccl>(std::move(store), world_, device_, timeout_);
+}
+
+}  // namespace
+
+bool nccl_is_available() { return torch::cuda::is_available(); }
+
+std::unique_ptr<Transport> make_nccl(Store& store, torch::Device device, milliseconds timeout) {
+  auto table = c10::make_intrusive<c10d::PrefixStore>("nccl", detail::StoreTable::of(store));
+  return std::make_unique<Nccl>(std::move(table), store.world(), device, timeout);
+}
+
+}  // namespace tandem

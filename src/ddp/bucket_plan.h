@@ -1,0 +1,25 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+#include <tandem/units.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tandem {
+
+struct GradientSize {
+  std::uint64_t bytes = 0;
+  c10::ScalarType type = c10::ScalarType::Float;
+};
+
+using BucketPlan = std::vector<std::vector<std::size_t>>;  // the gradients of each bucket, by index
+
+// Which gradients travel together. They become ready in `order`; a bucket holds gradients of one type and closes when
+// it has reached its cap. Buckets come in the order in which they will be full.
+BucketPlan plan_buckets(std::span<const GradientSize> gradients, std::span<const std::size_t> order, Bytes first_cap,
+                        Bytes cap);
+
+}  // namespace tandem

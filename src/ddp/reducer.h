@@ -1,0 +1,87 @@
+#pragma once
+
+#include <tandem/communicator.h>
+#include <tandem/ddp.h>
+#include <torch/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ddp/bucket.h"
+#include "ddp/gradient_hook.h"
+
+namespace tandem {
+
+using NamedTensor = std::pair<std::string, torch::Tensor>;
+
+// Makes each gradient the mean over the ranks while the backward pass is still running. Gradients lie in buckets, and a
+// bucket leaves when all its gradients are there. A pass begins with the first gradient of a `backward()` and is
+// complete when that returns.
+class Reducer {
+ public:
+  // `parameters`: each tensor once, all on one device; those that need no gradient are left out.
+  Reducer(const std::vector<NamedTensor>& parameters, std::vector<torch::Tensor> buffers, Communicator& comm,
+          const DdpOptions& options);
+  Reducer(const Reducer&) = delete;
+  Reducer& operator=(const Reducer&) = delete;
+
+  void begin_forward();
+  NoSync no_sync() { return NoSync(no_sync_depth_); }
+  void finish();
+  const DdpStats& stats() const { return stats_; }
+
+ private:
+  // A parameter and the place of its gradient.
+  struct Slot {
+    std::string name;
+    torch::Tensor parameter;
+    torch::Tensor slice;
+    std::size_t bucket = 0;
+    bool is_ready = false;  // in this pass
+    bool has_news = false;  // a backward pass has added to `.grad` since the last synchronised one
+  };
+
+  void make_buckets(std::span<const std::size_t> order);
+  void check_parameters() const;
+
+  void on_gradient(std::size_t index);
+  void check_backward() const;
+  void begin_pass();
+  void move_into_bucket(std::size_t index);
+  void mark_ready(std::size_t index);
+  void launch_full_buckets();
+
+  void complete_pass();
+  std::vector<std::size_t> fill_unused();
+  void wait_for_peers();
+  void take_from_peers(std::span<const std::size_t> unused);
+  void warn_of_unused(const std::string& names);
+  void agree_on_order();
+
+  Communicator& comm_;
+  DdpOptions options_;
+  std::vector<Slot> slots_;
+  std::vector<NamedTensor> frozen_;
+  std::vector<torch::Tensor> buffers_;
+  std::vector<Bucket> buckets_;
+  torch::Tensor usage_;  // travels with the last bucket: 1 for each parameter that has a gradient here
+
+  std::optional<int> pass_;               // the graph task of the pass in progress
+  std::vector<std::size_t> num_missing_;  // gradients, for each bucket
+  std::size_t next_bucket_ = 0;
+  std::int64_t num_forwards_ = 0;  // that no backward pass has used up
+  bool is_awaited_ = false;        // no gradient has come since the last forward
+  int no_sync_depth_ = 0;
+  std::vector<std::size_t> ready_order_;  // of the first pass
+  std::set<std::string> warned_;          // the names in each warning so far
+  DdpStats stats_;
+  std::vector<GradientHook> hooks_;  // go before what they use
+};
+
+}  // namespace tandem

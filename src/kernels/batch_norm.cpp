@@ -1,0 +1,184 @@
+#include <ATen/Context.h>
+#include <ATen/OpMathType.h>
+#include <c10/util/accumulate.h>
+#include <tandem/batch_norm.h>
+#include <tandem/error.h>
+#include <tandem/recompute.h>
+#include <torch/autograd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+
+namespace tandem {
+
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+
+std::int64_t values_per_channel(const Tensor& input) {
+  return input.size(0) * c10::multiply_integers(input.sizes().slice(2));
+}
+
+Tensor channel_sums(const Tensor& input) {
+  std::vector<std::int64_t> others(input.dim() - 1);
+  std::iota(others.begin(), others.end(), 1);
+  others[0] = 0;
+  return input.sum(others);
+}
+
+// One value for each channel, in a shape that goes with `input`.
+Tensor along_channels(const Tensor& values, const Tensor& input) {
+  std::vector<std::int64_t> shape(input.dim(), 1);
+  shape[1] = -1;
+  return values.view(shape);
+}
+
+void check_values(std::int64_t num_values, std::string_view where) {
+  if (num_values > 1) return;
+  fail(ErrorKind::Data, str("batch norm: training needs more than one value per channel, not ", num_values, " ", where),
+       "use larger batches, or drop the last one of an epoch");
+}
+
+// Mean and sum of squared deviations of each channel, and how many values these are of, in one vector.
+Tensor moments(const Tensor& input) {
+  const std::int64_t count = values_per_channel(input);
+  const Tensor mean = channel_sums(input) / std::max<std::int64_t>(count, 1);
+  const Tensor squares = channel_sums((input - along_channels(mean, input)).square_());
+  return torch::cat({mean, squares, torch::full({1}, count, mean.options())});
+}
+
+struct JoinedMoments {
+  Tensor mean;
+  Tensor var;
+  Tensor count;
+};
+
+// The moments of all values from those of each rank, a row for each (Chan's formula for any number of parts).
+JoinedMoments join_moments(const Tensor& ranks) {
+  const std::int64_t channels = (ranks.size(1) - 1) / 2;
+  const Tensor means = ranks.narrow(1, 0, channels);
+  const Tensor squares = ranks.narrow(1, channels, channels);
+  const Tensor counts = ranks.narrow(1, 2 * channels, 1);
+  const Tensor count = counts.sum();
+  const Tensor shares = counts / count;
+  const Tensor mean = (means * shares).sum(0);
+  const Tensor var = squares.sum(0) / count + ((means - mean).square_() * shares).sum(0);
+  return {mean, var, count};
+}
+
+struct HeldGather : torch::CustomClassHolder {
+  explicit HeldGather(StatisticsGather function) : gather(std::move(function)) {}
+  StatisticsGather gather;
+};
+
+using OptionalTensor = std::optional<Tensor>;
+
+OptionalTensor if_defined(const Tensor& tensor) { return tensor.defined() ? OptionalTensor(tensor) : std::nullopt; }
+
+OptionalTensor cast(const OptionalTensor& tensor, torch::ScalarType type) {
+  return tensor ? OptionalTensor(tensor->to(type)) : std::nullopt;
+}
+
+class JoinedNorm : public torch::autograd::Function<JoinedNorm> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& input, const OptionalTensor& weight,
+                        const OptionalTensor& bias, const JoinedMoments& joined, double eps,
+                        const StatisticsGather& gather) {
+    const auto type = joined.mean.scalar_type();
+    context->save_for_backward(
+        {input, weight.value_or(Tensor()), joined.mean, (joined.var + eps).rsqrt_(), joined.count});
+    context->saved_data["gather"] = c10::IValue::make_capsule(c10::make_intrusive<HeldGather>(gather));
+    return at::batch_norm(input, cast(weight, type), cast(bias, type), joined.mean, joined.var, /*training=*/false,
+                          /*momentum=*/0, eps, /*cudnn_enabled=*/false);
+  }
+
+  static torch::autograd::variable_list backward(AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    if (torch::GradMode::is_enabled()) {
+      fail(ErrorKind::Config, "batch norm over all ranks: a gradient of a gradient was asked for (create_graph)",
+           "leave the layer plain where you need one");
+    }
+    const auto saved = context->get_saved_variables();
+    const Tensor &input = saved[0], &weight = saved[1], &mean = saved[2], &inv_std = saved[3], &count = saved[4];
+    const Tensor grad = grads[0].to(mean.scalar_type());
+    const Tensor centred = input.to(mean.scalar_type()) - along_channels(mean, input);
+    const Tensor grad_sum = channel_sums(grad);
+    const Tensor product_sum = channel_sums(grad * centred);
+
+    Tensor input_grad, weight_grad, bias_grad;
+    if (context->needs_input_grad(0)) {
+      const auto held = c10::static_intrusive_pointer_cast<HeldGather>(context->saved_data["gather"].toCapsule());
+      const Tensor means = held->gather(torch::cat({grad_sum, product_sum})).sum(0) / count;
+      const Tensor mean_grad = means.narrow(0, 0, mean.numel());
+      const Tensor slope = means.narrow(0, mean.numel(), mean.numel()) * inv_std.square();
+      const Tensor scale = weight.defined() ? inv_std * weight : inv_std;
+      input_grad = (grad - centred.mul_(along_channels(slope, input)).add_(along_channels(mean_grad, input)))
+                       .mul_(along_channels(scale, input))
+                       .to(input.scalar_type());
+    }
+    if (weight.defined()) {
+      weight_grad = (product_sum * inv_std).to(weight.scalar_type());
+      bias_grad = grad_sum.to(weight.scalar_type());
+    }
+    return {input_grad, weight_grad, bias_grad, Tensor(), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+void BatchNormImpl::_check_input_dim(const Tensor& input) {
+  if (input.dim() >= 2 && input.size(1) == options.num_features()) return;
+  fail(ErrorKind::Data,
+       str("batch norm: the layer has ", options.num_features(), " channels, and the input has the shape ",
+           c10::str(input.sizes())),
+       "the second dimension of the input is its channels");
+}
+
+Tensor BatchNormImpl::forward(const Tensor& input) {
+  _check_input_dim(input);
+  return gather_ && is_training() ? forward_joined(input) : forward_alone(input);
+}
+
+Tensor BatchNormImpl::forward_alone(const Tensor& input) {
+  const bool uses_batch = is_training() || !options.track_running_stats();
+  // torch lets an empty batch pass, and moves nothing.
+  if (uses_batch && input.numel() > 0) check_values(values_per_channel(input), "in this batch");
+  const double factor = is_tracking() ? count_batch() : 0;
+  const bool has_running = is_tracking() || !uses_batch;
+  return at::batch_norm(input, weight, bias, has_running ? running_mean : Tensor(),
+                        has_running ? running_var : Tensor(), uses_batch, factor, options.eps(),
+                        at::globalContext().userEnabledCuDNN());
+}
+
+Tensor BatchNormImpl::forward_joined(const Tensor& input) {
+  JoinedMoments joined;
+  {
+    const torch::NoGradGuard no_graph;
+    joined = join_moments(gather_(moments(input.to(at::toOpMathType(input.scalar_type())))));
+    // To read the total waits for the device. Where it is too small, every rank has too few values.
+    if (values_per_channel(input) <= 1) check_values(joined.count.item<std::int64_t>(), "over all ranks");
+    if (is_tracking()) {
+      const double factor = count_batch();
+      running_mean.mul_(1 - factor).add_(joined.mean, factor);
+      running_var.mul_(1 - factor).add_(joined.var * (joined.count / (joined.count - 1)), factor);
+    }
+  }
+  return JoinedNorm::apply(input, if_defined(weight), if_defined(bias), joined, options.eps(), gather_);
+}
+
+// The second run of a block must leave the running statistics as the first one did.
+bool BatchNormImpl::is_tracking() const { return is_training() && options.track_running_stats() && !is_recomputing(); }
+
+// Returns the weight of this batch in the running statistics.
+double BatchNormImpl::count_batch() {
+  num_batches_tracked += 1;
+  return options.momentum() ? *options.momentum() : 1 / num_batches_tracked.item<double>();
+}
+
+}  // namespace tandem

@@ -1,0 +1,55 @@
+#include <gtest/gtest.h>
+#include <tandem/batch_norm.h>
+#include <tandem/recompute.h>
+#include <torch/torch.h>
+
+#include <filesystem>
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+bool has_gpu() { return std::filesystem::exists("/dev/nvidiactl"); }
+
+// Two ranks with the same batch are one rank with that batch twice, up to the unbiased variance.
+Tensors train_joined(torch::Device device, torch::ScalarType type) {
+  torch::manual_seed(5);
+  BatchNorm layer(3);
+  layer->to(device);
+  layer->set_gather([](const Tensor& row) { return torch::stack({row, row}); });
+  const Tensor input = torch::randn({4, 3, 5, 5}).to(device, type).requires_grad_();
+  const Tensor output = layer->forward(input);
+  output.backward(torch::randn({4, 3, 5, 5}).to(device, type));
+  return {output, input.grad(), layer->weight.grad(), layer->running_var};
+}
+
+TEST(Gpu, BatchNormOverRanksEqualsThatOfTheCpu) {
+  if (!has_gpu()) GTEST_SKIP() << "not run: needs a GPU";
+  for (const auto& [type, tolerance] : {std::pair(torch::kFloat, 1e-4), std::pair(torch::kBFloat16, 5e-2)}) {
+    const Tensors cpu = train_joined(torch::kCPU, type), cuda = train_joined(torch::kCUDA, type);
+    for (std::size_t i = 0; i < cpu.size(); ++i) {
+      EXPECT_EQ(cuda[i].scalar_type(), cpu[i].scalar_type());
+      EXPECT_TRUE(cuda[i].cpu().allclose(cpu[i], tolerance, tolerance)) << i;
+    }
+  }
+}
+
+Tensors train_dropout(bool again) {
+  torch::manual_seed(6);
+  torch::nn::Sequential block(torch::nn::Linear(64, 64), torch::nn::Dropout(0.5));
+  block->to(torch::kCUDA);
+  const Tensor input = torch::randn({32, 64}, torch::kCUDA).requires_grad_();
+  const Tensor output = again ? recompute(block, input) : block->forward(input);
+  output.square().sum().backward();
+  return {input.grad(), block->parameters()[0].grad(), torch::rand({4}, torch::kCUDA)};
+}
+
+TEST(Gpu, RecomputeGivesTheSameBitsThroughDropout) {
+  if (!has_gpu()) GTEST_SKIP() << "not run: needs a GPU";
+  const Tensors plain = train_dropout(false), again = train_dropout(true);
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(plain[i].equal(again[i])) << i;
+}
+
+}  // namespace
+}  // namespace tandem
