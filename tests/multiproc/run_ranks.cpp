@@ -55,6 +55,7 @@ RunningRank start_rank(const WorkerEnv& env, int call) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   Variables variables = worker_variables(env);
   variables.emplace_back(kCallVariable, str(call));
+  variables.emplace_back("OMP_NUM_THREADS", "1");  // as launchers do: more threads than cores wait for each other
   Pipe pipe = make_pipe();
   Process process =
       spawn({.command = {"/proc/self/exe", str("--gtest_filter=", test->test_suite_name(), '.', test->name())},
