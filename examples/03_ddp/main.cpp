@@ -6,6 +6,7 @@
 #include <tandem/tandem.h>
 #include <torch/torch.h>
 
+#include <iomanip>
 #include <iostream>
 
 int main() {
@@ -28,7 +29,7 @@ int main() {
       optimizer.step();
 
       const double mean_loss = comm.mean(loss.item<double>());
-      if (world.is_main() && step % 50 == 0) std::cout << "step " << step << ": loss " << mean_loss << '\n';
+      if (world.is_main() && step % 50 == 0) std::cout << "step " << step << ": loss " << std::setprecision(3) << mean_loss << '\n';
     }
     tandem::check_replicas(*net, comm);
     if (world.is_main()) std::cout << world.size << " replicas, equal bit for bit\n";
