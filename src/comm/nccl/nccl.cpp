@@ -231,7 +231,8 @@ Work Nccl::all_reduce(Tensor buffer, ReduceOp op, double divisor) {
                         .count = static_cast<std::uint64_t>(buffer.numel()),
                         .divisor = divisor};
   // NCCL's own mean divides before it sums, which gives the same bits where the world size is a power of two.
-  const bool is_exact_mean = divisor == world_.size && std::has_single_bit(static_cast<unsigned>(world_.size));
+  const bool is_power_of_two = std::has_single_bit(static_cast<unsigned>(world_.size));
+  const bool is_exact_mean = divisor != 1 && divisor == world_.size && is_power_of_two;
   Work work = run(posting, buffer, [&] {
     std::vector<Tensor> tensors = {buffer};
     c10d::AllreduceOptions options;
