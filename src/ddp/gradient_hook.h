@@ -16,8 +16,8 @@ class GradientHook {
   GradientHook(const torch::autograd::Variable& parameter, std::function<void()> call)
       : accumulator_(torch::autograd::impl::grad_accumulator(parameter)),
         key_(accumulator_->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
-            [call = std::move(call)](const auto& outputs, const auto&) {
-              call();
+            [call = std::move(call)](const auto& outputs, const auto& grads) {
+              if (grads[0].defined()) call();  // a function may find late that it has none, as recompute does
               return outputs;
             }))) {}
   GradientHook(GradientHook&&) noexcept = default;

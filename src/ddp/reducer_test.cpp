@@ -199,6 +199,22 @@ struct CheckpointedBlock : torch::autograd::Function<CheckpointedBlock> {
   }
 };
 
+// Finds out in the backward pass that the weight played no part, as recompute may.
+struct UnusedWeight : torch::autograd::Function<UnusedWeight> {
+  static Tensor forward(torch::autograd::AutogradContext*, const Tensor& input, const Tensor&) { return input.clone(); }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 const torch::autograd::variable_list& grads) {
+    return {grads[0], Tensor()};
+  }
+};
+
+TEST(Reducer, CountsAParameterAsUnusedWhoseGradientTurnsOutToBeNone) {
+  Alone alone({4, 4});
+  UnusedWeight::apply(alone.ddp.forward(1, Used{1}), alone.model->weights[0]).backward();
+  EXPECT_FALSE(alone.model->weights[0].grad().defined());
+  EXPECT_EQ(alone.model->grad(1), 2);
+}
+
 TEST(Misuse, ABackwardPassInsideTheBackwardPass) {
   Alone alone({4, 4});
   const Tensor x = torch::ones({}, torch::kDouble).requires_grad_();
