@@ -44,9 +44,9 @@ configure: setup
 build: configure  ## build everything (PRESET=dev: warnings are errors; CXX=g++-11: another compiler)
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
-demo: configure  ## two processes work together: examples/01_hello_ranks on 2 ranks
+demo: configure  ## two ranks train one model: examples/03_ddp
 	@cmake --build $(BUILD) --parallel $(JOBS) --target tandem 01_hello_ranks
-	@$(BUILD)/bin/tandem run --device cpu -n 2 $(BUILD)/bin/examples/01_hello_ranks
+	@$(BUILD)/bin/tandem run --device cpu -n 2 $(BUILD)/bin/examples/03_ddp
 
 test: build  ## run all tests (ONLY=regex: some); what could not run is counted apart
 	@$(READ_SETUP); "$$python" tools/run_tests.py $(BUILD) --jobs $(JOBS) $(if $(ONLY),--only '$(ONLY)')

@@ -25,7 +25,7 @@ BucketPlan plan_buckets(std::span<const GradientSize> gradients, std::span<const
     bucket.members.push_back(order[place]);
     bucket.bytes += gradient.bytes;
     bucket.full_at = place;
-    if (Bytes{bucket.bytes} < (buckets.empty() ? first_cap : cap)) continue;
+    if (bucket.bytes < (buckets.empty() ? first_cap : cap).count) continue;
     buckets.push_back(std::move(bucket));
     open.erase(gradient.type);
   }

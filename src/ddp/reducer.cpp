@@ -121,6 +121,7 @@ void Reducer::check_backward() const {
 void Reducer::begin_pass() {
   pass_ = torch::autograd::get_current_graph_task_id();
   --num_forwards_;
+  comm_.set_step(stats_.passes);  // a rank that is a pass behind shows by it
   if (stats_.passes == 1) make_buckets(ready_order_);
   num_missing_.assign(buckets_.size(), 0);
   for (Slot& slot : slots_) {

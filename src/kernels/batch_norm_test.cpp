@@ -100,7 +100,7 @@ class Ranks {
     return [this, rank](const Tensor& row) {
       rows_[rank] = row;
       meeting_.arrive_and_wait();
-      const Tensor all = torch::stack(rows_);
+      Tensor all = torch::stack(rows_);
       meeting_.arrive_and_wait();
       if (rank == 0) ++num_gathers;
       return all;

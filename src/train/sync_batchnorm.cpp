@@ -34,7 +34,7 @@ std::vector<BatchNormImpl*> find_layers(torch::nn::Module& module) {
 StatisticsGather gather_over(Communicator comm) {
   // Shared, as the layers die in any order and the last one takes it along.
   return [comm = std::make_shared<Communicator>(std::move(comm))](const torch::Tensor& statistics) {
-    const auto all = torch::empty({comm->world().size, statistics.numel()}, statistics.options());
+    auto all = torch::empty({comm->world().size, statistics.numel()}, statistics.options());
     comm->all_gather(statistics, all).wait();
     return all;
   };

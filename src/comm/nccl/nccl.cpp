@@ -86,8 +86,11 @@ Watch::~Watch() {
     state_->is_over = true;
   }
   state_->changed.notify_all();
-  if (has_failed()) return thread_.detach();
-  thread_.join();
+  if (has_failed()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
 }
 
 // c10d neither throws nor returns when a peer dies. Giving up the group makes the device go on, with garbage for a

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+#include <tandem/ddp.h>
+#include <torch/torch.h>
+
+#include "comm/choose_transport.h"
+#include "multiproc/fault_transport.h"
+#include "multiproc/run_ranks.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kRanks = 3;
+constexpr int kSteps = 3;
+
+// Makes a model and trains it; each gradient that comes out is right.
+void train(Communicator& comm) {
+  torch::nn::Linear layer(torch::nn::LinearOptions(4, 1).bias(false));
+  DistributedDataParallel model(layer, comm);
+  for (int step = 0; step < kSteps; ++step) {
+    layer->zero_grad();
+    const double x = (comm.world().rank + 1) * (step + 1);
+    model(torch::full({1, 4}, x)).sum().backward();
+    ASSERT_TRUE(layer->weight.grad().eq(2.0 * (step + 1)).all().item<bool>()) << layer->weight.grad();
+  }
+}
+
+// Trains with a fault on rank 1. How many collectives training has is seen on the way, so `at` runs over all of them.
+std::vector<RankOutcome> train_with(Fault fault) {
+  return run_ranks_to_end(
+      kRanks,
+      [&](const World& world) {
+        Store store = Store::join();
+        auto chosen = choose_transport({}, store);
+        const Fault mine = world.rank == 1 ? fault : Fault{};
+        Communicator comm(world, chosen.device, std::make_unique<FaultTransport>(std::move(chosen.transport), mine));
+        try {
+          train(comm);
+        } catch (const Error&) {
+          store.abandon();
+          throw;
+        }
+      },
+      60s);
+}
+
+constexpr int kCollectives = 7;  // of `train`: compare, broadcast, three passes and the order of buckets
+
+TEST(Fault, OfTimeChangesNothing) {
+  for (int at = 0; at < kCollectives; ++at) {
+    EXPECT_EQ(failures(train_with({.kind = Fault::Kind::Delay, .at = at})), "") << at;
+  }
+}
+
+// Rank 1 knows best what became of it; the others must learn it.
+void expect_that_all_fail(Fault::Kind kind) {
+  for (int at = 0; at < kCollectives; ++at) {
+    const auto ends = train_with({.kind = kind, .at = at});
+    if (ends.empty()) continue;  // this process is a rank of a later round
+    EXPECT_FALSE(ends[1].status.ok()) << at;
+    for (const int rank : {0, 2}) {
+      EXPECT_FALSE(ends[rank].out_of_time) << at;
+      EXPECT_EQ(ends[rank].status.text(), "exit code 6") << at << ends[rank].output;
+    }
+  }
+}
+
+TEST(Fault, OfACollectiveThatIsLeftOutIsAnErrorOfTheOthers) { expect_that_all_fail(Fault::Kind::Drop); }
+
+TEST(Fault, ThatThrowsIsAnErrorOfAll) { expect_that_all_fail(Fault::Kind::Throw); }
+
+}  // namespace
+}  // namespace tandem
