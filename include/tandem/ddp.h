@@ -74,6 +74,8 @@ class [[nodiscard]] NoSync {
 
 namespace detail {
 
+std::vector<torch::Tensor> distinct_parameters(const torch::nn::Module& module);
+
 // What DistributedDataParallel does whatever the type of its module.
 class DataParallel {
  public:
@@ -116,7 +118,9 @@ class DistributedDataParallel {
   }
 
   Holder& module() { return module_; }
-  std::vector<torch::Tensor> parameters() { return module_->parameters(); }
+
+  // Each once, also where layers share it: an optimizer would update it twice.
+  std::vector<torch::Tensor> parameters() { return detail::distinct_parameters(*module_); }
 
   // For all micro-batches of a step but the last, forward and backward: gradients add up without talking to peers, and
   // the next pass outside synchronises what has added up.

@@ -43,6 +43,12 @@ void copy_from_rank_0(const torch::nn::Module& module, Communicator& comm) {
 
 }  // namespace
 
+std::vector<torch::Tensor> distinct_parameters(const torch::nn::Module& module) {
+  std::vector<torch::Tensor> parameters;
+  for (const auto& [name, parameter] : unique_parameters(module)) parameters.push_back(parameter);
+  return parameters;
+}
+
 DataParallel::DataParallel(const torch::nn::Module& module, Communicator& comm, const DdpOptions& options) {
   check_one_device(module);
   check_same_model(module, comm);

@@ -127,6 +127,17 @@ TEST(DistributedDataParallel, ReducesATiedParameterOnce) {
   });
 }
 
+TEST(DistributedDataParallel, GivesAnOptimizerATiedParameterOnce) {
+  Communicator comm = Communicator::join();
+  const auto model = weighted_sum({1});
+  model->add(model->weights[0]);
+  Ddp ddp(model, comm);
+  torch::optim::SGD optimizer(ddp.parameters(), 1);
+  ddp.forward(1.0).backward();
+  optimizer.step();
+  EXPECT_EQ(model->weights[0].item<double>(), -3);  // 1 + 2
+}
+
 TEST(DistributedDataParallel, LeavesFrozenParametersOut) {
   run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();
