@@ -182,7 +182,7 @@ std::vector<Tensor> Communicator::all_gather_uneven(const Tensor& tensor) {
     fail(ErrorKind::Comm, "all_gather_uneven: a tensor without dimensions", "give it one: tensor.unsqueeze(0)");
   }
   const auto place = torch::TensorOptions().device(transport_->device());
-  const Tensor lengths = torch::empty({world_.size}, place.dtype(torch::kLong));
+  const Tensor lengths = torch::zeros({world_.size}, place.dtype(torch::kLong));
   all_gather(torch::full({1}, tensor.size(0), lengths.options()), lengths).wait();
   confirm();
   const Tensor length = lengths.cpu();

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "comm/transport_contract.h"
+#include "multiproc/transport_contract.h"
 #include "multiproc/run_ranks.h"
 
 namespace tandem {

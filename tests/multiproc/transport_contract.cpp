@@ -1,4 +1,4 @@
-#include "comm/transport_contract.h"
+#include "multiproc/transport_contract.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "base/worker_env.h"
 
 namespace tandem {
 namespace {
@@ -175,7 +176,9 @@ void gives_all_ranks_the_same_bits(Communicator& comm) {
 
 // Rank 0 says that it has come by a file, and the others look for it.
 void meets_at_a_barrier(Communicator& comm) {
-  const std::string file = str("/tmp/tandem-barrier-", ::getppid());
+  // Of this run: ranks have one parent, and other runs of that parent other sizes or ports.
+  const std::string file = str("/tmp/tandem-barrier-", ::getppid(), '-', comm.world().size, '-',
+                               environment_variable("MASTER_PORT").value_or("alone"));
   if (comm.world().is_main()) std::ofstream(file) << "rank 0 was here";
   comm.barrier();
   EXPECT_TRUE(std::filesystem::exists(file));

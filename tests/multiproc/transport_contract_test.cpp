@@ -1,4 +1,4 @@
-#include "comm/transport_contract.h"
+#include "multiproc/transport_contract.h"
 
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
