@@ -45,7 +45,7 @@ build: configure  ## build everything (PRESET=dev: warnings are errors; CXX=g++-
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
 demo: configure  ## two ranks train one model: examples/03_ddp
-	@cmake --build $(BUILD) --parallel $(JOBS) --target tandem 01_hello_ranks
+	@cmake --build $(BUILD) --parallel $(JOBS) --target tandem 03_ddp
 	@$(BUILD)/bin/tandem run --device cpu -n 2 $(BUILD)/bin/examples/03_ddp
 
 test: build  ## run all tests (ONLY=regex: some); what could not run is counted apart

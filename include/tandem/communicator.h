@@ -59,8 +59,9 @@ struct CommStats {
 // when a rank is lost or does not come within the time-out. Collectives come from the thread that made the
 // communicator, or from a backward pass that it started.
 //
-// Tensors may have any shape, be empty or not contiguous. Types: float, double, half, bfloat16 (both summed in float),
-// int, long, uint8; bool too, but not summed. CPU tensors travel over shm, CUDA tensors over shm or nccl.
+// Tensors may have any shape, be empty or not contiguous. Types: float, double, half, bfloat16 (over shm both are
+// summed in float), int, long, uint8; bool too, but not summed. CPU tensors travel over shm, CUDA tensors over shm or
+// nccl.
 class Communicator {
  public:
   // Waits for all ranks. A world of one needs nobody.
@@ -70,7 +71,7 @@ class Communicator {
   Communicator(const World& world, torch::Device device, std::unique_ptr<Transport> transport);
 
   Communicator(Communicator&&) noexcept;
-  Communicator& operator=(Communicator&&) noexcept;
+  Communicator& operator=(Communicator&&) = delete;
   ~Communicator();
 
   const World& world() const { return world_; }

@@ -100,7 +100,9 @@ class DataParallel {
 // loss returns, each `.grad` is the mean over the ranks. It lies in memory that the next pass uses again.
 //
 // Each `forward` allows one backward pass. A parameter that the loss does not depend on counts as a gradient of zero;
-// if that is so on every rank, its `.grad` is left alone. Set `requires_grad`, type and device of parameters before.
+// if that is so on every rank, its `.grad` is left alone. The communicator
+// outlives it and stays where it is; it outlives the backward passes of what `forward` gave. Set
+// `requires_grad`, type and device of parameters before.
 template <class Holder>  // of a torch module, or std::shared_ptr of a module class
 class DistributedDataParallel {
  public:

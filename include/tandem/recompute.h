@@ -12,7 +12,7 @@
 namespace tandem {
 
 using Tensors = std::vector<torch::Tensor>;
-using Block = std::function<Tensors(const Tensors& inputs)>;
+using RecomputeBlock = std::function<Tensors(const Tensors& inputs)>;
 
 // Runs `block` and keeps its inputs instead of what it computed on the way; the backward pass runs it a second time.
 // So a deep model needs memory for one block and for the inputs of the others.
@@ -25,7 +25,7 @@ using Block = std::function<Tensors(const Tensors& inputs)>;
 // missing is an Error in the backward pass. The block has no side effects that must happen once, or it asks
 // `is_recomputing`, as our BatchNorm does. It does not change its inputs. No gradient of a gradient: that is an Error.
 // Hooks on the gradient of a parameter run once, in the outer backward pass; also where the block did not use it.
-Tensors recompute(const Block& block, const Tensors& inputs, const Tensors& parameters);
+Tensors recompute(const RecomputeBlock& block, const Tensors& inputs, const Tensors& parameters);
 
 // The same for a module whose `forward` takes and returns tensors.
 template <class Contained, std::same_as<torch::Tensor>... Inputs>

@@ -6,7 +6,7 @@
 namespace tandem {
 
 // A collective in flight. Its tensors belong to it until `wait` has returned. One that is dropped still takes place,
-// but nobody learns its result.
+// but nobody learns its result. It is waited for before its communicator goes, by the thread that started it.
 class [[nodiscard]] Work {
  public:
   Work() = default;  // nothing is left to do

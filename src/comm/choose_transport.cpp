@@ -54,10 +54,22 @@ TransportChoice best(const RunPlace& place) {
   return {.kind = TransportKind::Shm, .why = str(on_gpus, " on one host, but this build has no nccl")};
 }
 
+torch::Device device_from(const std::string& name) {
+  try {
+    const torch::Device device(name);
+    if (device.is_cpu() || (device.is_cuda() && torch::cuda::is_available())) return device;
+  } catch (const c10::Error&) {
+    // Said below, in our words.
+  }
+  fail(ErrorKind::Device,
+       str("TANDEM_DEVICES gives this rank '", name, "', which is no device that this program can use"),
+       "`tandem run` sets it: cpu, or cuda:N where torch has CUDA and the machine a GPU");
+}
+
 // The device that the launcher gave to this rank; under others, the GPU of its local rank, if there are GPUs.
 torch::Device device_of(const WorkerEnv& env) {
   const int local_rank = env.world.local_rank;
-  if (std::cmp_less(local_rank, env.devices.size())) return torch::Device(env.devices[local_rank]);
+  if (std::cmp_less(local_rank, env.devices.size())) return device_from(env.devices[local_rank]);
   const auto num_gpus = static_cast<int>(torch::cuda::device_count());
   if (num_gpus == 0) return torch::kCPU;
   if (local_rank < num_gpus) return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(local_rank));
@@ -86,7 +98,7 @@ TransportChoice choose_transport(TransportKind wanted, const RunPlace& place) {
   return {.kind = wanted, .why = "it was asked for"};
 }
 
-ChosenTransport choose_transport(const CommOptions& options, Store& store) {
+ChosenTransport make_transport(const CommOptions& options, Store& store) {
   const WorkerEnv env = read_worker_env();
   const torch::Device device = device_of(env);
   const TransportChoice choice = choose_transport(
@@ -94,7 +106,7 @@ ChosenTransport choose_transport(const CommOptions& options, Store& store) {
       {.world = env.world, .devices = exchange_devices(store, env.world, device), .has_nccl = nccl_is_available()});
   const auto make = [&]() -> std::unique_ptr<Transport> {
     if (choice.kind == TransportKind::Nccl) return make_nccl(store, device, options.timeout);
-    if (choice.kind == TransportKind::Shm) return make_shm(store, options.timeout);
+    if (choice.kind == TransportKind::Shm) return make_shm(store, options);
     return make_solo();
   };
   return {.device = device, .transport = make(), .why = choice.why};

@@ -3,8 +3,8 @@
 #include <tandem/communicator.h>
 
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "comm/transport.h"
 
@@ -13,7 +13,7 @@ namespace tandem {
 // What is known of a run when its transport is chosen.
 struct RunPlace {
   World world;
-  std::vector<std::string> devices;  // of all ranks, each with its host where there are several: "a/cuda:0"
+  std::vector<std::string> devices;  // of all ranks, GPUs with their host: "cuda:0 of host 1"
   bool has_nccl = false;             // in this build, with a GPU that it can use
 };
 
@@ -31,7 +31,7 @@ struct ChosenTransport {
   std::string why;
 };
 
-// The same for the ranks that have met at `store`, and made.
-ChosenTransport choose_transport(const CommOptions& options, Store& store);
+// The same for the ranks that have met at `store`, and made. Every rank calls it.
+ChosenTransport make_transport(const CommOptions& options, Store& store);
 
 }  // namespace tandem

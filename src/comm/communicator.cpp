@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
 #include "base/text.h"
 #include "comm/choose_transport.h"
@@ -66,6 +67,20 @@ void check_output(std::string_view what, const Tensor& tensor) {
        "an expanded tensor needs memory of its own: tensor.clone()");
 }
 
+constexpr std::int64_t kMaxDimensions = 15;
+
+// `shape` is that of another rank's tensor: the number of dimensions, then the sizes.
+void check_same_but_first(const Tensor& tensor, const Tensor& shape, int rank) {
+  bool is_same = shape[0].item<std::int64_t>() == tensor.dim();
+  for (std::int64_t i = 1; is_same && i < tensor.dim(); ++i) {
+    is_same = shape[i + 1].item<std::int64_t>() == tensor.size(i);
+  }
+  if (is_same) return;
+  fail(ErrorKind::Comm,
+       str("all_gather_uneven: ", shape_text(tensor), " here, but a tensor of another shape on rank ", rank),
+       "tensors may differ in their first dimension only");
+}
+
 // What a transport gets: contiguous, and without bools.
 Tensor travelling(const Tensor& tensor) {
   const Tensor flat = tensor.detach().contiguous();
@@ -91,7 +106,7 @@ class Communicator::Turn {
     const bool is_ours = std::this_thread::get_id() == comm.thread_ || is_in_backward;
     if (!is_ours || busy_.exchange(true)) {
       fail(ErrorKind::Comm, str(what, ": called from a second thread"),
-           "collectives belong to the thread that made the communicator; give another thread a duplicate() of it");
+           "collectives belong to the thread that made the communicator, or to a backward pass");
     }
     ++comm.stats_.collectives;
     comm.stats_.bytes += bytes;
@@ -105,9 +120,14 @@ class Communicator::Turn {
 };
 
 Communicator Communicator::join(const CommOptions& options) {
+  static std::atomic<bool> has_joined = false;
+  if (current_world().size > 1 && has_joined.exchange(true)) {
+    fail(ErrorKind::Comm, "join: this process has joined the other ranks before",
+         "keep the first communicator, and use duplicate() where a second one is needed");
+  }
   auto store = std::make_unique<Store>(Store::join(options.join_timeout));
   const World world = store->world();
-  ChosenTransport chosen = choose_transport(options, *store);
+  ChosenTransport chosen = make_transport(options, *store);
   Communicator comm(world, chosen.device, std::move(chosen.transport));
   comm.store_ = std::move(store);
   comm.why_ = std::move(chosen.why);
@@ -121,7 +141,6 @@ Communicator::Communicator(const World& world, torch::Device device, std::unique
       busy_(std::make_unique<std::atomic<bool>>(false)) {}
 
 Communicator::Communicator(Communicator&&) noexcept = default;
-Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 
 Communicator::~Communicator() {
   if (store_ && transport_->failed()) store_->abandon();
@@ -187,15 +206,22 @@ std::vector<std::string> Communicator::all_gather_bytes(std::string_view bytes) 
 
 std::vector<Tensor> Communicator::all_gather_uneven(const Tensor& tensor) {
   check_type("all_gather_uneven", tensor);
-  if (tensor.dim() == 0) {
-    fail(ErrorKind::Comm, "all_gather_uneven: a tensor without dimensions", "give it one: tensor.unsqueeze(0)");
+  if (tensor.dim() == 0 || tensor.dim() > kMaxDimensions) {
+    fail(ErrorKind::Comm, str("all_gather_uneven: a tensor with ", tensor.dim(), " dimensions"),
+         str("give it 1 to ", kMaxDimensions, ": tensor.view({-1})"));
   }
+  // Shapes first, each as its number of dimensions and its sizes, so that ranks with other shapes are found out.
+  std::vector<std::int64_t> mine(kMaxDimensions + 1);
+  mine[0] = tensor.dim();
+  std::copy(tensor.sizes().begin(), tensor.sizes().end(), mine.begin() + 1);
   const auto place = torch::TensorOptions().device(transport_->device());
-  const Tensor lengths = torch::zeros({world_.size}, place.dtype(torch::kLong));
-  all_gather(torch::full({1}, tensor.size(0), lengths.options()), lengths).wait();
+  const Tensor all_shapes = torch::zeros({world_.size, kMaxDimensions + 1}, place.dtype(torch::kLong));
+  all_gather(torch::tensor(mine).to(place), all_shapes).wait();
   confirm();
-  const Tensor length = lengths.cpu();
-  const std::int64_t longest = length.max().item<std::int64_t>();
+  const Tensor shapes = all_shapes.cpu();
+  for (int rank = 0; rank < world_.size; ++rank) check_same_but_first(tensor, shapes[rank], rank);
+  const Tensor lengths = shapes.select(1, 1);
+  const std::int64_t longest = lengths.max().item<std::int64_t>();
 
   std::vector<std::int64_t> shape = tensor.sizes().vec();
   shape[0] = longest;
@@ -209,7 +235,7 @@ std::vector<Tensor> Communicator::all_gather_uneven(const Tensor& tensor) {
 
   std::vector<Tensor> all;
   for (int rank = 0; rank < world_.size; ++rank) {
-    all.push_back(gathered[rank].narrow(0, 0, length[rank].item<std::int64_t>()).to(tensor.device()));
+    all.push_back(gathered[rank].narrow(0, 0, lengths[rank].item<std::int64_t>()).to(tensor.device()));
   }
   return all;
 }
@@ -224,6 +250,10 @@ double Communicator::mean(double value) {
 void Communicator::confirm() { transport_->confirm(); }
 
 Tensor Communicator::empty(std::int64_t count, const torch::TensorOptions& options) {
+  const auto limit = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(options.dtype().itemsize());
+  if (count < 0 || count > limit) {
+    fail(ErrorKind::Comm, str("empty: a tensor of ", count, " elements"), "give a number of elements that fits");
+  }
   return transport_->empty(count, options);
 }
 

@@ -58,7 +58,7 @@ TEST(Communicator, RefusesWhatCannotBeReduced) {
   EXPECT_EQ(message_of([&] { comm.all_reduce(torch::ones(1).expand({3})).wait(); }),
             "all_reduce: elements of the tensor Float [3] share memory");
   EXPECT_EQ(message_of([&] { comm.all_gather_uneven(torch::ones({})); }),
-            "all_gather_uneven: a tensor without dimensions");
+            "all_gather_uneven: a tensor with 0 dimensions");
 }
 
 TEST(Communicator, CountsWhatItDoes) {
@@ -92,6 +92,40 @@ TEST(Communicator, SaysWhatTravelsHow) {
     EXPECT_EQ(comm.transport_name(), "shm");
     EXPECT_EQ(comm.why(), "2 CPU ranks on one host");
     EXPECT_EQ(comm.device(), torch::kCPU);
+  });
+}
+
+TEST(Communicator, IsJoinedOnce) {
+  run_ranks(2, [](const World&) {
+    { Communicator first = Communicator::join(); }
+    EXPECT_EQ(message_of([] { Communicator::join(); }), "join: this process has joined the other ranks before");
+  });
+}
+
+TEST(Communicator, HasNoMemoryForNonsense) {
+  run_ranks(2, [](const World&) {
+    Communicator comm = Communicator::join();
+    EXPECT_EQ(message_of([&] { comm.empty(std::int64_t{1} << 62, torch::kFloat); }),
+              "empty: a tensor of 4611686018427387904 elements");
+    EXPECT_EQ(message_of([&] { comm.empty(-1, torch::kFloat); }), "empty: a tensor of -1 elements");
+  });
+}
+
+// Whichever thread comes second is told; nothing is damaged.
+TEST(Communicator, ToldToWaitByTwoThreadsAtOnceRefusesOne) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = Communicator::join();
+    const Tensor tensor = torch::ones(8);
+    if (world.is_main()) {
+      Work mine = comm.all_reduce(tensor);
+      Work late = comm.all_reduce(torch::ones(8));
+      std::thread other([&] { message_of([&] { late.wait(); }); });
+      message_of([&] { mine.wait(); });
+      other.join();
+    } else {
+      comm.all_reduce(tensor).wait();
+      comm.all_reduce(torch::ones(8)).wait();
+    }
   });
 }
 
@@ -136,17 +170,26 @@ TEST(Communicator, AndItsDuplicateMayBeUsedInDifferentOrders) {
     Communicator other = comm.duplicate();
     const Tensor first = torch::full({4}, world.rank + 1);
     const Tensor second = torch::full({5}, world.rank + 1);
-    Work works[2];
-    works[world.rank] = comm.all_reduce(first);
-    if (world.is_main()) {
-      works[1] = other.all_reduce(second);
-    } else {
-      works[0] = other.all_reduce(second);
-    }
+    std::vector<Work> works;
+    if (world.is_main()) works.push_back(comm.all_reduce(first));
+    works.push_back(other.all_reduce(second));
+    if (!world.is_main()) works.push_back(comm.all_reduce(first));
     for (Work& work : works) work.wait();
     EXPECT_TRUE(first.eq(3).all().item<bool>());
     EXPECT_TRUE(second.eq(3).all().item<bool>());
   });
+}
+
+TEST(Communicator, ToldOfOtherShapesSaysSoOnEveryRank) {
+  const auto ends = run_ranks_to_end(
+      2,
+      [](const World& world) {
+        Communicator comm = Communicator::join();
+        comm.all_gather_uneven(world.is_main() ? torch::ones({2, 6}) : torch::ones({2, 3, 2}));
+      },
+      60s);
+  expect_error(ends, {0}, "all_gather_uneven: Float [2, 6] here, but a tensor of another shape on rank 1");
+  expect_error(ends, {1}, "all_gather_uneven: Float [2, 3, 2] here, but a tensor of another shape on rank 0");
 }
 
 TEST(Communicator, NamesBothSidesWhenRanksDisagree) {

@@ -14,6 +14,9 @@ IndexRange indices_of(const Shard& shard, std::int64_t num_samples) {
     fail(ErrorKind::Config, str("shard: there is no rank ", shard.rank, " among ", shard.size),
          "take the shard of this process from shard_of(world)");
   }
+  if (num_samples < 0) {
+    fail(ErrorKind::Config, str("shard: of ", num_samples, " samples"), "count the samples first");
+  }
   const std::int64_t share = num_samples / shard.size;
   const std::int64_t rest = num_samples % shard.size;
   const auto begin_of = [&](std::int64_t rank) { return rank * share + std::min(rank, rest); };

@@ -59,11 +59,14 @@ void Reducer::make_buckets(std::span<const std::size_t> order) {
   usage_ = buckets_.back().extra;
 }
 
+void Reducer::check_last_pass() const {
+  if (!pass_) return;
+  fail(ErrorKind::Comm, "DistributedDataParallel: the last backward pass did not come to its end",
+       "an exception ended it, so the ranks no longer do the same: end the run and resume from a checkpoint");
+}
+
 void Reducer::begin_forward() {
-  if (pass_) {
-    fail(ErrorKind::Comm, "DistributedDataParallel: the last backward pass did not come to its end",
-         "an exception ended it, so the ranks no longer do the same: end the run and resume from a checkpoint");
-  }
+  check_last_pass();
   check_parameters();
   if (!torch::GradMode::is_enabled() || no_sync_depth_ > 0) return;
   ++num_forwards_;
@@ -244,6 +247,7 @@ void Reducer::agree_on_order() {
 }
 
 void Reducer::finish() {
+  check_last_pass();
   num_forwards_ = is_awaited_ ? 1 : 0;
   if (!std::exchange(is_awaited_, false)) return;
   begin_pass();

@@ -48,6 +48,7 @@ class Reducer {
   };
 
   void make_buckets(std::span<const std::size_t> order);
+  void check_last_pass() const;
   void check_parameters() const;
 
   void on_gradient(std::size_t index);

@@ -116,7 +116,7 @@ std::vector<at::Generator> generators_of(const Tensors& inputs, const Tensors& p
 }
 
 struct FirstRun : torch::CustomClassHolder {
-  Block block;
+  RecomputeBlock block;
   Tensors parameters;
   Surroundings surroundings;
 };
@@ -222,7 +222,7 @@ Tensors trainable(const Tensors& parameters) {
 
 bool is_recomputing() { return recomputing; }
 
-Tensors recompute(const Block& block, const Tensors& inputs, const Tensors& parameters) {
+Tensors recompute(const RecomputeBlock& block, const Tensors& inputs, const Tensors& parameters) {
   if (!torch::GradMode::is_enabled()) return block(inputs);
   const auto first = c10::make_intrusive<FirstRun>();
   first->block = block;

@@ -21,7 +21,7 @@ using torch::Tensor;
 constexpr bool kPlain = false;
 constexpr bool kAgain = true;
 
-Tensors call(bool again, const Block& block, const Tensors& inputs, const Tensors& parameters) {
+Tensors call(bool again, const RecomputeBlock& block, const Tensors& inputs, const Tensors& parameters) {
   return again ? recompute(block, inputs, parameters) : block(inputs);
 }
 

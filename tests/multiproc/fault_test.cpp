@@ -35,7 +35,7 @@ std::vector<RankOutcome> train_with(Fault fault) {
       kRanks,
       [&](const World& world) {
         Store store = Store::join();
-        auto chosen = choose_transport({}, store);
+        auto chosen = make_transport({}, store);
         const Fault mine = world.rank == 1 ? fault : Fault{};
         Communicator comm(world, chosen.device, std::make_unique<FaultTransport>(std::move(chosen.transport), mine));
         try {

@@ -152,9 +152,10 @@ void has_many_in_flight(Communicator& comm) {
 }
 
 void gathers_what_differs_in_length(Communicator& comm) {
-  const auto texts = comm.all_gather_bytes(std::string(comm.world().rank * 3, 'x') + "\0end");
+  const std::string end("\0end", 4);
+  const auto texts = comm.all_gather_bytes(std::string(comm.world().rank * 3, 'x') + end);
   ASSERT_EQ(texts.size(), comm.world().size);
-  for (int rank = 0; rank < comm.world().size; ++rank) EXPECT_EQ(texts[rank], std::string(rank * 3, 'x') + "\0end");
+  for (int rank = 0; rank < comm.world().size; ++rank) EXPECT_EQ(texts[rank], std::string(rank * 3, 'x') + end);
 
   const auto tensors = comm.all_gather_uneven(full(comm, {comm.world().rank, 2}, comm.world().rank + 1, torch::kLong));
   ASSERT_EQ(tensors.size(), comm.world().size);
@@ -172,6 +173,17 @@ void gives_all_ranks_the_same_bits(Communicator& comm) {
   const Tensor all = full(comm, {comm.world().size, 10'001}, -1);
   comm.all_gather(mine, all).wait();
   for (int rank = 0; rank < comm.world().size; ++rank) EXPECT_TRUE(all[rank].equal(mine)) << rank;
+}
+
+// Nobody waits for the first sum of each round; the second may not get in its way.
+void takes_place_though_nobody_waits(Communicator& comm) {
+  for (int round = 0; round < 200; ++round) {
+    const Tensor dropped = full(comm, {5000}, 1000 + round);
+    { const Work nobody_waits = comm.all_reduce(dropped); }
+    const Tensor tensor = full(comm, {5000}, comm.world().rank + 1);
+    comm.all_reduce(tensor).wait();
+    EXPECT_TRUE(is_all(tensor, sum_of_ranks(comm))) << round;
+  }
 }
 
 // Rank 0 says that it has come by a file, and the others look for it.
@@ -207,6 +219,7 @@ std::vector<ContractClause> transport_contract() {
           {"works in its own memory", works_in_its_own_memory},
           {"has many in flight", has_many_in_flight},
           {"gathers what differs in length", gathers_what_differs_in_length},
+          {"takes place though nobody waits", takes_place_though_nobody_waits},
           {"gives all ranks the same bits", gives_all_ranks_the_same_bits},
           {"meets at a barrier", meets_at_a_barrier},
           {"has a duplicate", has_a_duplicate}};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+#include <tandem/error.h>
 
 #include "comm/transport.h"
 #include "multiproc/run_ranks.h"
@@ -58,8 +59,8 @@ int num_failures(const ContractClause& clause, int rank) {
       testing::ScopedFakeTestPartResultReporter::INTERCEPT_ALL_THREADS, &results);
   try {
     clause.check(comm);
-  } catch (const c10::Error&) {
-    return 1;  // nonsense for a length
+  } catch (const Error&) {
+    return 1;  // nonsense for a shape
   }
   return results.size();
 }

@@ -32,14 +32,22 @@ Arena meet_in_arena(c10d::Store& store, const World& world) {
 class HostRoll : public Roll {
  public:
   HostRoll(c10d::Store& store, const World& world, std::chrono::milliseconds timeout)
-      : arena_(meet_in_arena(store, world)), rank_(world.rank), timeout_(timeout), board_(arena_.board(), world.size) {
+
+      : arena_(meet_in_arena(store, world)),
+        rank_(world.rank),
+        timeout_(timeout),
+        board_(arena_.board(), world.size),
+        peers_(board_, world.rank, read_worker_env().control_fd) {
     board_.set_pid(rank_, ::getpid());
     post({});
     const Deadline deadline(timeout);
     while (!missing(board_, 0).empty() && !deadline.passed()) {
       board_.wait(0, [&] { return missing(board_, 0).empty(); });
     }
-    peers_.emplace(board_, rank_, read_worker_env().control_fd);
+    if (const auto late = missing(board_, 0); !late.empty()) {
+      const Board::Failure failure = lateness(late, 0, {}, timeout);
+      fail(failure.kind, failure.message, failure.hint);
+    }
   }
 
   // Whoever comes second to a collective sees what the first one posted.
@@ -92,7 +100,7 @@ class HostRoll : public Roll {
   void look_at_others(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     if (const auto leaver = find_leaver(board_, number)) board_.set_failure(loss(*leaver, number, last_));
-    if (const auto lost = peers_->find_lost()) board_.set_failure(loss(*lost, number, last_));
+    for (const LostRank& lost : peers_.find_lost()) board_.set_failure(loss(lost, number, last_));
     const std::vector<int> late = missing(board_, number);
     if (!late.empty() && since_.elapsed() > timeout_) board_.set_failure(lateness(late, number, last_, timeout_));
   }
@@ -101,7 +109,7 @@ class HostRoll : public Roll {
   int rank_;
   std::chrono::milliseconds timeout_;
   Board board_;
-  std::optional<Peers> peers_;
+  Peers peers_;
   std::mutex mutex_;
   Posting last_;  // what this rank posted last
 

@@ -101,7 +101,7 @@ void Watch::run(State& state, c10d::ProcessGroupNCCL& group) {
     lock.unlock();
     auto failure = state.roll->failure(state.is_suspicious);
     lock.lock();
-    if (!failure) continue;
+    if (!failure || state.is_over) continue;
     state.failure = std::move(failure);
     state.has_failed = true;
     lock.unlock();
@@ -184,17 +184,18 @@ Nccl::Nccl(c10::intrusive_ptr<c10d::Store> store, const World& world, torch::Dev
 Nccl::~Nccl() {
   try {
     confirm();
+    watch_->roll().leave();
   } catch (const Error&) {
     // Whoever waited for it has been told.
   }
-  watch_->roll().leave();
   const bool has_failed = watch_->has_failed();
   watch_.reset();
-  if (has_failed) {
-    group_.release();  // taking down a group that has lost a rank may wait for ever
-  } else {
-    group_->abort();  // shutdown() would wait for ranks that may never come
+  try {
+    if (!has_failed) group_->abort();  // shutdown() would wait for ranks that may never come
+  } catch (const c10::Error&) {
+    // The device itself has failed, and said so.
   }
+  if (has_failed) group_.release();  // taking down a group that has lost a rank may wait for ever
 }
 
 template <class Call>
@@ -232,7 +233,8 @@ Work Nccl::all_reduce(Tensor buffer, ReduceOp op, double divisor) {
                         .divisor = divisor};
   // NCCL's own mean divides before it sums, which gives the same bits where the world size is a power of two.
   const bool is_power_of_two = std::has_single_bit(static_cast<unsigned>(world_.size));
-  const bool is_exact_mean = divisor != 1 && divisor == world_.size && is_power_of_two;
+  const bool is_wide = buffer.scalar_type() == torch::kFloat || buffer.scalar_type() == torch::kDouble;
+  const bool is_exact_mean = divisor != 1 && divisor == world_.size && is_power_of_two && is_wide;
   Work work = run(posting, buffer, [&] {
     std::vector<Tensor> tensors = {buffer};
     c10d::AllreduceOptions options;
@@ -281,7 +283,9 @@ Work Nccl::barrier() {
 
 void Nccl::confirm() {
   if (!last_) return;
-  while (!watch_->has_failed() && !last_->isCompleted()) std::this_thread::yield();
+  translated([this] {
+    while (!watch_->has_failed() && !last_->isCompleted()) std::this_thread::yield();
+  });
   watch_->throw_if_failed();
   if (const auto error = last_->exception()) {
     translated([&] { std::rethrow_exception(error); });

@@ -19,7 +19,7 @@ class Roll {
  public:
   virtual ~Roll() = default;
 
-  // This rank starts its next collective. An Error when a rank has started another one in its place.
+  // This rank starts its next collective. An Error when a rank of the same host has started another one in its place.
   virtual void post(const Posting& posting) = 0;
 
   // Why the ranks cannot go on: a rank is gone or did not come, or some do not agree. Asked again and again; once NCCL
@@ -34,7 +34,8 @@ class Roll {
 // Ranks of one host, over shared memory.
 std::unique_ptr<Roll> make_host_roll(c10d::Store& store, const World& world, std::chrono::milliseconds timeout);
 
-// Ranks of several hosts, over the store: they say once a second that they live, and compare when time is up.
+// Ranks of several hosts, over the store: they say twice a second that they live, and how far they have come. What they
+// call is not compared.
 std::unique_ptr<Roll> make_store_roll(c10d::Store& store, const World& world, std::chrono::milliseconds timeout);
 
 }  // namespace tandem

@@ -1,8 +1,8 @@
 #include <tandem/units.h>
 
-#include <algorithm>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -45,10 +45,11 @@ class StoreRoll : public Roll {
 
   void leave() override {
     try {
+      tell_how_far();
+      store_->add(key("left", world_.rank), 1);
       const Deadline deadline(std::chrono::seconds(1));
       std::int64_t num_left = store_->add("roll/left", 1);
-      store_->add(key("left", world_.rank), 1);
-      while (num_left < world_.size && !failure_ && !deadline.passed()) {
+      while (num_left < world_.size && !deadline.passed()) {
         std::this_thread::sleep_for(milliseconds(10));
         num_left = store_->add("roll/left", 0);
       }
@@ -60,34 +61,49 @@ class StoreRoll : public Roll {
  private:
   struct Peer {
     std::int64_t beats = 0;
-    std::int64_t num_posted = 0;
     Stopwatch since;
   };
 
   static std::string key(const char* what, int rank) { return str("roll/", what, '/', rank); }
 
+  struct Progress {
+    std::int64_t num_posted;
+    Posting last;
+    bool is_overdue;
+  };
+
+  // Tells the others how far this rank has come; a counter can be read without waiting for it.
+  Progress tell_how_far() {
+    std::int64_t news = 0;
+    Progress now{};
+    {
+      const std::lock_guard lock(mutex_);
+      now = {.num_posted = num_posted_, .last = last_, .is_overdue = since_post_.elapsed() > timeout_};
+      news = num_posted_ - std::exchange(told_, num_posted_);
+    }
+    store_->add(key("posted", world_.rank), news);
+    return now;
+  }
+
   void look_at_others(milliseconds patience) {
-    const std::lock_guard lock(mutex_);
-    // How far this rank has come, for the others; a counter can be read without waiting for it.
-    store_->add(key("posted", world_.rank), num_posted_ - told_);
-    told_ = num_posted_;
+    const Progress now = tell_how_far();
+    const auto lose = [&](int rank, std::string how) {
+      failure_ = loss({.rank = rank, .how = std::move(how)}, now.num_posted - 1, now.last);
+    };
     std::vector<int> late;
     for (int rank = 0; rank < world_.size; ++rank) {
       Peer& peer = peers_[rank];
       const std::int64_t beats = store_->add(key("beat", rank), 0);
       if (beats != peer.beats) peer.since = Stopwatch();
       peer.beats = beats;
-      if (store_->add(key("posted", rank), 0) < num_posted_) late.push_back(rank);
       const bool has_left = store_->add(key("left", rank), 0) > 0;
+      const bool is_late = store_->add(key("posted", rank), 0) < now.num_posted;
+      if (is_late) late.push_back(rank);
+      if (is_late && has_left) return lose(rank, "it left before");
       const bool is_silent = rank != world_.rank && peer.since.elapsed() > patience;
-      if (has_left && !late.empty() && late.back() == rank) return set(rank, "it left before");
-      if (is_silent && !has_left) return set(rank, str("no sign of life for ", duration_text(patience)));
+      if (is_silent && !has_left) return lose(rank, str("no sign of life for ", duration_text(patience)));
     }
-    if (!late.empty() && since_post_.elapsed() > timeout_) failure_ = lateness(late, num_posted_ - 1, last_, timeout_);
-  }
-
-  void set(int rank, std::string how) {
-    failure_ = loss({.rank = rank, .how = std::move(how)}, num_posted_ - 1, last_);
+    if (!late.empty() && now.is_overdue) failure_ = lateness(late, now.num_posted - 1, now.last, timeout_);
   }
 
   c10::intrusive_ptr<c10d::Store> store_;  // a connection of its own: the watching thread may be waiting on it
@@ -97,10 +113,10 @@ class StoreRoll : public Roll {
   Posting last_;
   std::int64_t num_posted_ = 0;
   Stopwatch since_post_;
+  std::int64_t told_ = 0;
 
   // Of the thread that watches.
   std::vector<Peer> peers_;
-  std::int64_t told_ = 0;
   Stopwatch since_beat_;
   std::optional<Board::Failure> failure_;
 };

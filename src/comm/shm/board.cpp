@@ -94,20 +94,18 @@ void Board::set_failure(const Failure& failure) {
     while (header_->failure_state != kThere && !deadline.passed()) __builtin_ia32_pause();
     return;
   }
-  const std::string text = failure.message + '\0' + failure.hint;
-  const std::size_t length = std::min(text.size(), header_->failure_text.size() - 1);
   header_->failure_kind = static_cast<std::uint32_t>(failure.kind);
-  std::copy_n(text.begin(), length, header_->failure_text.begin());
+  failure.message.copy(header_->message.data(), header_->message.size() - 1);
+  failure.hint.copy(header_->hint.data(), header_->hint.size() - 1);
   header_->failure_state = kThere;
   wake();
 }
 
 std::optional<Board::Failure> Board::failure() const {
   if (header_->failure_state != kThere) return std::nullopt;
-  const std::string message(header_->failure_text.data());
   return Failure{.kind = static_cast<ErrorKind>(header_->failure_kind),
-                 .message = message,
-                 .hint = header_->failure_text.data() + message.size() + 1};
+                 .message = header_->message.data(),
+                 .hint = header_->hint.data()};
 }
 
 void Board::leave(int rank) {

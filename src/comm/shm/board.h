@@ -78,7 +78,8 @@ class Board {
     alignas(kLine) FutexWord num_sleepers;
     alignas(kLine) FutexWord failure_state;
     std::uint32_t failure_kind;
-    std::array<char, 4096> failure_text;  // message, zero, hint
+    std::array<char, 4096> message;
+    std::array<char, 1024> hint;
   };
   struct alignas(kLine) RankState {
     Word num_posted;

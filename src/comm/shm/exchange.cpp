@@ -13,7 +13,7 @@ namespace tandem {
 namespace {
 
 constexpr std::uint64_t kAllChunks = std::numeric_limits<std::uint64_t>::max();
-constexpr std::chrono::seconds kGrace(1);  // for a chunk that a rank had begun before it was lost
+constexpr std::chrono::milliseconds kGrace(200);  // for what the living still do, once a rank is lost
 
 // How a collective is cut: into sections, one for each rank's part, and these into chunks.
 struct Cut {
@@ -45,10 +45,27 @@ void copy_from(std::size_t source, const std::vector<std::byte*>& places, std::s
 Exchange::Exchange(Board board, std::vector<std::byte*> regions, int rank, ExchangeOptions options)
     : board_(board), regions_(std::move(regions)), rank_(rank), options_(std::move(options)) {}
 
+class Exchange::Turn {
+ public:
+  explicit Turn(std::atomic<bool>& is_busy) : is_busy_(is_busy) {
+    if (is_busy_.exchange(true)) {
+      fail(ErrorKind::Comm, "comm: two threads start or wait for collectives at once",
+           "wait for a collective in the thread that started it");
+    }
+  }
+  ~Turn() { is_busy_ = false; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic<bool>& is_busy_;
+};
+
 std::uint64_t Exchange::start(const Posting& posting) {
+  const Turn turn(*is_busy_);
   throw_if_failed();
   const std::uint64_t number = next_;
-  if (number >= Board::kDepth) finish(number - Board::kDepth);
+  if (number >= Board::kDepth) finish_up_to(number - Board::kDepth);
   ++next_;
   const std::uint64_t num_chunks = cut(posting, board_.num_ranks(), options_.chunk_bytes).num_chunks();
   board_.post(rank_, number, posting);
@@ -59,6 +76,11 @@ std::uint64_t Exchange::start(const Posting& posting) {
 }
 
 void Exchange::finish(std::uint64_t number) {
+  const Turn turn(*is_busy_);
+  finish_up_to(number);
+}
+
+void Exchange::finish_up_to(std::uint64_t number) {
   while (!queue_.empty() && queue_.front().number <= number) {
     complete(queue_.front());
     queue_.pop_front();
@@ -135,14 +157,15 @@ void Exchange::check(const Operation& operation, std::chrono::nanoseconds waited
   const auto& [number, posting, num_chunks, buffers] = operation;
   if (const auto leaver = find_leaver(board_, number)) fail_everywhere(loss(*leaver, number, posting));
   const std::vector<int> late = missing(board_, number);
-  const auto lost = options_.find_lost();
-  if (lost && (board_.num_posted(lost->rank) <= number || (late.empty() && waited > kGrace))) {
-    fail_everywhere(loss(*lost, number, posting));
+  for (const LostRank& lost : options_.find_lost()) {
+    const bool is_awaited = board_.num_posted(lost.rank) <= number || (late.empty() && waited > kGrace);
+    if (is_awaited) fail_everywhere(loss(lost, number, posting));
   }
   if (waited > options_.timeout) fail_everywhere(lateness(late, number, posting, options_.timeout));
 }
 
 void Exchange::fail_everywhere(const Board::Failure& failure) {
+  has_failed_ = true;
   board_.set_failure(failure);
   throw_if_failed();
   fail(failure.kind, failure.message, failure.hint);

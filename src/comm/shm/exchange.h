@@ -1,10 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,7 +20,7 @@ struct ExchangeOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   std::size_t chunk_bytes = 128 << 10;
   int spins = 1000;  // looks before it sleeps
-  std::function<std::optional<LostRank>()> find_lost = [] { return std::nullopt; };
+  std::function<std::vector<LostRank>()> find_lost = [] { return std::vector<LostRank>(); };
 };
 
 // One rank's part in the collectives of a board. A collective is cut into chunks. Once every rank has posted it,
@@ -37,7 +39,11 @@ class Exchange {
   // a rank is lost, or does not come in time. Then every rank gets that Error, and nothing more can be started.
   void finish(std::uint64_t number);
 
-  bool failed() const { return board_.failure().has_value(); }
+  bool is_finished(std::uint64_t number) const { return queue_.empty() || number < queue_.front().number; }
+
+  bool failed() const { return has_failed_ || board_.failure().has_value(); }
+
+  void set_timeout(std::chrono::milliseconds timeout) { options_.timeout = timeout; }
 
  private:
   struct Operation {
@@ -47,9 +53,13 @@ class Exchange {
     std::vector<std::byte*> buffers;  // of all ranks; empty until all have posted the same
   };
 
+  // Held while the queue is in use: a second thread is told, before it does damage.
+  class Turn;
+
   void advance(Operation& operation, std::uint64_t max_chunks);
   bool find_buffers(Operation& operation);
   void run_chunk(const Operation& operation, std::uint64_t chunk) const;
+  void finish_up_to(std::uint64_t number);
   void complete(Operation& operation);
   bool is_done(const Operation& operation) const { return board_.is_done(operation.number, operation.num_chunks); }
   bool all_have_posted(std::uint64_t number) const;
@@ -63,6 +73,8 @@ class Exchange {
   int rank_;
   ExchangeOptions options_;
   std::uint64_t next_ = 0;
+  bool has_failed_ = false;
+  std::unique_ptr<std::atomic<bool>> is_busy_ = std::make_unique<std::atomic<bool>>(false);
   std::deque<Operation> queue_;  // posted, not known to be done
 };
 

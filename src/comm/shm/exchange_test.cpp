@@ -178,6 +178,42 @@ TEST(Exchange, NamesARankThatLeft) {
   EXPECT_EQ(ends[2], ends[0]);
 }
 
+// Rank 1 has posted and is gone with a chunk that it began.
+TEST(Exchange, NamesARankThatWasLostWithAChunkInHand) {
+  Ranks ranks(2);
+  const auto ends = ranks.run(
+      [&](Ranks::Rank& self) {
+        if (self.rank == 1) {
+          ranks.board().post(1, 0, sum_of(4));
+          ranks.board().claim(0, 1);
+          return;
+        }
+        while (!ranks.board().posting(1, 0)) std::this_thread::yield();
+        self.exchange.finish(self.exchange.start(sum_of(4)));
+      },
+      {.timeout = 60s, .chunk_bytes = kChunk, .find_lost = [] {
+         return std::vector<LostRank>{{.rank = 1, .how = "its process is gone"}};
+       }});
+  EXPECT_EQ(ends[0],
+            "comm: rank 1 was lost (its process is gone) while others wait for it in all_reduce (sum) of 4 float "
+            "elements, collective 0");
+}
+
+// Rank 1 has posted before it died, and rank 2 has not.
+TEST(Exchange, NamesTheOneOfTwoLostRanksThatIsMissing) {
+  Ranks ranks(3);
+  const auto ends = ranks.run(
+      [&](Ranks::Rank& self) {
+        if (self.rank == 1) ranks.board().post(1, 0, sum_of(4));
+        if (self.rank == 0) self.exchange.finish(self.exchange.start(sum_of(4)));
+      },
+      {.timeout = 60s, .chunk_bytes = kChunk, .find_lost = [] {
+         return std::vector<LostRank>{{.rank = 1, .how = "its process is gone"},
+                                      {.rank = 2, .how = "its process is gone"}};
+       }});
+  EXPECT_NE(ends[0].find("rank 2 was lost"), std::string::npos) << ends[0];
+}
+
 TEST(Exchange, GoesOnAfterARankThatHasDoneItsPart) {
   Ranks ranks(2);
   const auto ends = ranks.run([&](Ranks::Rank& self) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 namespace tandem {
 namespace {
@@ -13,25 +14,31 @@ constexpr long kPidfdOpen = 434;  // SYS_pidfd_open, which older headers do not 
 
 }  // namespace
 
-Peers::Peers(const Board& board, int rank, int control_fd) : board_(board) {
-  for (int peer = 0; peer < board.num_ranks(); ++peer) {
-    // A number may be given to a new process once the old one is gone; a descriptor never changes its meaning.
-    processes_.emplace_back(peer == rank ? -1 : static_cast<int>(::syscall(kPidfdOpen, board.pid(peer), 0)));
-  }
+Peers::Peers(const Board& board, int rank, int control_fd)
+    : board_(board), rank_(rank), processes_(static_cast<std::size_t>(board.num_ranks())) {
   if (control_fd >= 0) control_ = ControlPage::open(control_fd);
 }
 
-std::optional<LostRank> Peers::find_lost() const {
-  std::vector<pollfd> events;
-  for (const Fd& process : processes_) events.push_back({.fd = process.get(), .events = POLLIN, .revents = 0});
-  ::poll(events.data(), events.size(), 0);
-  for (std::size_t rank = 0; rank < events.size(); ++rank) {
-    const bool is_gone = events[rank].revents != 0 && !board_.has_left(static_cast<int>(rank));
-    if (is_gone) return LostRank{.rank = static_cast<int>(rank), .how = "its process is gone"};
+std::vector<LostRank> Peers::find_lost() {
+  std::vector<LostRank> lost;
+  for (int rank = 0; rank < board_.num_ranks(); ++rank) {
+    if (is_gone(rank) && !board_.has_left(rank)) lost.push_back({.rank = rank, .how = "its process is gone"});
   }
-  if (!control_) return std::nullopt;
-  const auto failed = control_->aborted_by();
-  return failed ? std::optional(LostRank{.rank = *failed, .how = "the launcher says that it failed"}) : std::nullopt;
+  if (const auto failed = control_ ? control_->aborted_by() : std::nullopt) {
+    lost.push_back({.rank = *failed, .how = "the launcher says that it failed"});
+  }
+  return lost;
+}
+
+bool Peers::is_gone(int rank) {
+  const int pid = board_.pid(rank);
+  if (rank == rank_ || pid == 0) return false;
+  Fd& process = processes_[static_cast<std::size_t>(rank)];
+  // A number may be given to a new process once the old one is gone; a descriptor never changes its meaning.
+  if (!process) process = Fd(static_cast<int>(::syscall(kPidfdOpen, pid, 0)));
+  if (!process) return ::kill(pid, 0) != 0 && errno == ESRCH;
+  pollfd event{.fd = process.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&event, 1, 0) > 0;
 }
 
 }  // namespace tandem

@@ -13,15 +13,19 @@ namespace tandem {
 // The processes of the other ranks of this host, and whether they are still there.
 class Peers {
  public:
-  // Every rank has put its process id on the board. `control_fd` is the launcher's control page; -1: there is none.
+  // `control_fd` is the launcher's control page; -1: there is none.
   Peers(const Board& board, int rank, int control_fd);
 
-  // One that is gone without having left, or that the launcher says has failed.
-  std::optional<LostRank> find_lost() const;
+  // Those that are gone without having left, and one that the launcher says has failed. Only ranks that have put their
+  // process id on the board are known.
+  std::vector<LostRank> find_lost();
 
  private:
+  bool is_gone(int rank);
+
   Board board_;
-  std::vector<Fd> processes_;  // by rank; none for this one
+  int rank_;
+  std::vector<Fd> processes_;  // by rank; opened when it is known
   std::optional<ControlPage> control_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <thread>
 #include <utility>
 
@@ -19,7 +20,6 @@
 namespace tandem {
 namespace {
 
-using std::chrono::milliseconds;
 using torch::Tensor;
 
 constexpr std::int64_t kPieceBytes = 64 << 20;  // larger tensors travel in pieces, so that copies stay small
@@ -48,15 +48,15 @@ struct SharedMemory {
 
 class Shm : public Transport {
  public:
-  Shm(Arena arena, const World& world, milliseconds timeout);
-  ~Shm() override { board_.leave(world_.rank); }
+  Shm(Arena arena, const World& world, const CommOptions& options);
+  ~Shm() override;
   Shm(const Shm&) = delete;
   Shm& operator=(const Shm&) = delete;
 
   std::string_view name() const override { return "shm"; }
   torch::Device device() const override { return torch::kCPU; }
   void set_step(std::int64_t step) override { step_ = step; }
-  bool failed() const override { return exchange_.failed(); }
+  bool failed() const override { return exchange_.failed() || !peers_.find_lost().empty(); }
   void confirm() override {}
 
   Work all_reduce(Tensor buffer, ReduceOp op, double divisor) override;
@@ -83,11 +83,12 @@ class Shm : public Transport {
   Work in_pieces(const Tensor& tensor, std::int64_t copies, const Piece& start_piece);
 
   World world_;
-  milliseconds timeout_;
+  CommOptions options_;
   std::shared_ptr<SharedMemory> memory_;
   Board board_;
-  std::optional<Peers> peers_;
+  mutable Peers peers_;  // learns of processes when it is asked
   Exchange exchange_;
+  std::deque<std::pair<std::uint64_t, Tensor>> in_use_;  // peers may still work on these, though nobody waits for them
   std::int64_t step_ = -1;
 };
 
@@ -97,40 +98,49 @@ std::vector<std::byte*> regions_of(const Arena& arena) {
   return regions;
 }
 
-Shm::Shm(Arena arena, const World& world, milliseconds timeout)
+Shm::Shm(Arena arena, const World& world, const CommOptions& options)
     : world_(world),
-      timeout_(timeout),
+      options_(options),
       memory_(std::make_shared<SharedMemory>(std::move(arena), world.rank)),
       board_(memory_->arena.board(), world.size),
+      peers_(board_, world.rank, read_worker_env().control_fd),
       exchange_(board_, regions_of(memory_->arena), world.rank,
-                {.timeout = timeout, .spins = spins_for(world.size), .find_lost = [this]() -> std::optional<LostRank> {
-                   return peers_ ? peers_->find_lost() : std::nullopt;
+                {.timeout = options.join_timeout, .spins = spins_for(world.size), .find_lost = [this] {
+                   return peers_.find_lost();
                  }}) {
   board_.set_pid(world.rank, ::getpid());
   barrier().wait();
-  peers_.emplace(board_, world.rank, read_worker_env().control_fd);
+  exchange_.set_timeout(options.timeout);
+}
+
+Shm::~Shm() {
+  const bool is_a_fork = board_.pid(world_.rank) != ::getpid();
+  if (!is_a_fork) board_.leave(world_.rank);
 }
 
 // Posts a collective on `area`, which lies in the arena; `deliver` takes the result from there.
 template <class Deliver>
 Work Shm::start(Posting posting, const Tensor& area, Deliver deliver) {
   posting.step = step_;
+  while (!in_use_.empty() && exchange_.is_finished(in_use_.front().first)) in_use_.pop_front();
   if (area.defined() && area.numel() > 0) posting.offset = memory_->region.offset_of(area.const_data_ptr()).value();
   const std::uint64_t number = exchange_.start(posting);
+  in_use_.emplace_back(number, area);
   return Work([this, number, area, deliver = std::move(deliver)] {
     exchange_.finish(number);
     deliver();
   });
 }
 
-// Calls `start_piece(begin, length)` for pieces of `tensor` that together need `copies` times its memory; all but the
-// last are done when it returns. An empty tensor is one piece.
+// Calls `start_piece(begin, length)` for pieces of `tensor`, copies of which need `copies` times its memory; so all but
+// the last are done when it returns, unless there are none. Who waits for the last piece waits for all. An empty tensor
+// is one piece.
 template <class Piece>
 Work Shm::in_pieces(const Tensor& tensor, std::int64_t copies, const Piece& start_piece) {
   const std::int64_t length = std::max<std::int64_t>(1, kPieceBytes / (tensor.element_size() * copies));
   Work work = start_piece(0, std::min(length, tensor.numel()));
   for (std::int64_t begin = length; begin < tensor.numel(); begin += length) {
-    work.wait();
+    if (!is_shared(tensor)) work.wait();
     work = start_piece(begin, std::min(length, tensor.numel() - begin));
   }
   return work;
@@ -214,20 +224,20 @@ std::unique_ptr<Transport> Shm::duplicate() {
   }
   broadcast(torch::from_blob(address.data(), address.size(), torch::kByte), 0).wait();
   Arena arena = mine ? *std::move(mine) : Arena::open(address.data(), world_.size, Board::size(world_.size));
-  return std::make_unique<Shm>(std::move(arena), world_, timeout_);
+  return std::make_unique<Shm>(std::move(arena), world_, options_);
 }
 
 }  // namespace
 
-std::unique_ptr<Transport> make_shm(Store& store, milliseconds timeout) {
+std::unique_ptr<Transport> make_shm(Store& store, const CommOptions& options) {
   const World& world = store.world();
   const std::size_t board_size = Board::size(world.size);
   if (!world.is_main()) {
-    return std::make_unique<Shm>(Arena::open(store.get(kAddressKey), world.size, board_size), world, timeout);
+    return std::make_unique<Shm>(Arena::open(store.get(kAddressKey), world.size, board_size), world, options);
   }
   Arena arena = Arena::create(world.size, board_size);
   store.set(kAddressKey, arena.address());
-  return std::make_unique<Shm>(std::move(arena), world, timeout);
+  return std::make_unique<Shm>(std::move(arena), world, options);
 }
 
 }  // namespace tandem
