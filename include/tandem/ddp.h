@@ -79,7 +79,7 @@ std::vector<torch::Tensor> distinct_parameters(const torch::nn::Module& module);
 // What DistributedDataParallel does whatever the type of its module.
 class DataParallel {
  public:
-  DataParallel(const torch::nn::Module& module, Communicator& comm, const DdpOptions& options);
+  DataParallel(const torch::nn::Module* module, Communicator& comm, const DdpOptions& options);
   DataParallel(DataParallel&&) noexcept;
   DataParallel& operator=(DataParallel&&) noexcept;
   ~DataParallel();
@@ -105,7 +105,7 @@ template <class Holder>  // of a torch module, or std::shared_ptr of a module cl
 class DistributedDataParallel {
  public:
   DistributedDataParallel(Holder module, Communicator& comm, const DdpOptions& options = {})
-      : module_(std::move(module)), parallel_(*module_, comm, options) {}
+      : module_(std::move(module)), parallel_(module_.get(), comm, options) {}
 
   template <class... Args>
   decltype(auto) forward(Args&&... args) {

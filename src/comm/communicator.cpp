@@ -1,3 +1,4 @@
+#include <ATen/MemoryOverlap.h>
 #include <tandem/communicator.h>
 #include <tandem/error.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -55,6 +56,14 @@ void check_parts(std::string_view what, const Tensor& part, const Tensor& whole,
        str(what, ": ", shape_text(whole), " on ", whole.device().str(), " does not hold ", size, " times ",
            shape_text(part), " on ", part.device().str()),
        "make both of one type, on one device, and the larger one the world size times as large");
+}
+
+// A result has to be written to every element by itself.
+void check_output(std::string_view what, const Tensor& tensor) {
+  check_type(what, tensor);
+  if (at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
+  fail(ErrorKind::Comm, str(what, ": elements of the tensor ", shape_text(tensor), " share memory"),
+       "an expanded tensor needs memory of its own: tensor.clone()");
 }
 
 // What a transport gets: contiguous, and without bools.
@@ -122,7 +131,7 @@ std::string Communicator::transport_name() const { return std::string(transport_
 
 Work Communicator::all_reduce(const Tensor& tensor, ReduceOp op, double divisor) {
   constexpr std::string_view kWhat = "all_reduce";
-  check_type(kWhat, tensor);
+  check_output(kWhat, tensor);
   check_reduction(kWhat, tensor, op, divisor);
   const Turn turn(*this, kWhat, tensor.nbytes());
   const Tensor flat = travelling(tensor);
@@ -132,7 +141,7 @@ Work Communicator::all_reduce(const Tensor& tensor, ReduceOp op, double divisor)
 Work Communicator::all_gather(const Tensor& input, const Tensor& output) {
   constexpr std::string_view kWhat = "all_gather";
   check_type(kWhat, input);
-  check_type(kWhat, output);
+  check_output(kWhat, output);
   check_parts(kWhat, input, output, world_.size);
   const Turn turn(*this, kWhat, input.nbytes());
   const Tensor flat = travelling(output);
@@ -142,7 +151,7 @@ Work Communicator::all_gather(const Tensor& input, const Tensor& output) {
 Work Communicator::reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op) {
   constexpr std::string_view kWhat = "reduce_scatter";
   check_type(kWhat, input);
-  check_type(kWhat, output);
+  check_output(kWhat, output);
   check_parts(kWhat, output, input, world_.size);
   check_reduction(kWhat, input, op, 1);
   const Turn turn(*this, kWhat, input.nbytes());
@@ -152,7 +161,7 @@ Work Communicator::reduce_scatter(const Tensor& input, const Tensor& output, Red
 
 Work Communicator::broadcast(const Tensor& tensor, int root) {
   constexpr std::string_view kWhat = "broadcast";
-  check_type(kWhat, tensor);
+  check_output(kWhat, tensor);
   if (root < 0 || root >= world_.size) {
     fail(ErrorKind::Comm, str(kWhat, ": from rank ", root, " of ", world_.size), "ranks count from 0");
   }

@@ -55,6 +55,8 @@ TEST(Communicator, RefusesWhatCannotBeReduced) {
             "all_gather: Float [4] on cpu does not hold 1 times Float [3] on cpu");
   EXPECT_EQ(message_of([&] { comm.reduce_scatter(torch::ones(3), torch::ones(3, torch::kInt)).wait(); }),
             "reduce_scatter: Float [3] on cpu does not hold 1 times Int [3] on cpu");
+  EXPECT_EQ(message_of([&] { comm.all_reduce(torch::ones(1).expand({3})).wait(); }),
+            "all_reduce: elements of the tensor Float [3] share memory");
   EXPECT_EQ(message_of([&] { comm.all_gather_uneven(torch::ones({})); }),
             "all_gather_uneven: a tensor without dimensions");
 }

@@ -49,7 +49,11 @@ std::vector<torch::Tensor> distinct_parameters(const torch::nn::Module& module) 
   return parameters;
 }
 
-DataParallel::DataParallel(const torch::nn::Module& module, Communicator& comm, const DdpOptions& options) {
+DataParallel::DataParallel(const torch::nn::Module* module_or_none, Communicator& comm, const DdpOptions& options) {
+  if (module_or_none == nullptr) {
+    fail(ErrorKind::Config, "DistributedDataParallel: there is no module", "make the module before it");
+  }
+  const torch::nn::Module& module = *module_or_none;
   check_one_device(module);
   check_same_model(module, comm);
   reducer_ = std::make_unique<Reducer>(unique_parameters(module), module.buffers(), comm, options);
