@@ -66,8 +66,10 @@ def pss_kb(pid: int) -> int:
 
 
 def results(*commands: Command) -> list[dict]:
-    """What programs that run at the same time print: one JSON object each."""
-    running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) for command in commands]
+    """What programs that run at the same time print: one JSON object each. Each has a session of its own, as ranks have, since
+    the kernel divides a busy machine by sessions."""
+    running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True)
+               for command in commands]
     printed = [process.communicate()[0] for process in running]
     for process in running:
         if process.returncode:

@@ -60,7 +60,7 @@ def main() -> int:
     wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
-        os.environ["TANDEM_STATE_DIR"] = f"{scratch}/jobs"
+        os.environ |= {"TANDEM_STATE_DIR": f"{scratch}/jobs", "OMP_NUM_THREADS": "1"}
         known = all_rows(build, pathlib.Path(scratch))
         chosen = [bench for bench in known if bench.name.startswith(wanted)]
         if not chosen:

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/resource.h>
 #include <tandem/error.h>
 #include <tandem/run_worker.h>
 #include <torch/torch.h>
@@ -35,6 +37,27 @@ TEST(RunWorker, CallsTorchsOutOfMemoryAnErrorOfTheDevice) {
   EXPECT_EQ(run_worker([](const World&) { TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory"); }), 10);
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(text, "error: CUDA out of memory [rank 0 of 1]\nhint: use a smaller batch\n");
+}
+
+long page_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+TEST(RunWorker, KeepsTheMemoryThatAStepFreesForTheNext) {
+  if (::mallopt(M_ARENA_TEST, 8) == 0) GTEST_SKIP() << "another allocator than glibc's";
+  const auto step = [] {
+    std::vector<torch::Tensor> tensors;
+    for (int i = 0; i < 5; ++i) tensors.push_back(torch::ones({5, 1 << 20}));  // 20 MiB, or 5120 pages, each
+  };
+  EXPECT_EQ(run_worker([&](const World&) {
+              for (int i = 0; i < 10; ++i) step();
+              const long before = page_faults();
+              step();
+              EXPECT_LT(page_faults() - before, 1000);
+            }),
+            0);
 }
 
 TEST(RunWorker, RefusesAnEnvironmentThatContradictsItself) {
