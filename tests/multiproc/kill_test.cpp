@@ -47,7 +47,8 @@ int num_processes() {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     std::error_code unreadable;
-    if (std::filesystem::read_symlink(entry.path() / "exe", unreadable) == program) ++count;
+    const bool is_process = to_integer(entry.path().filename().native()).has_value();
+    if (is_process && std::filesystem::read_symlink(entry.path() / "exe", unreadable) == program) ++count;
   }
   return count;
 }
