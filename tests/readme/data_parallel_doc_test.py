@@ -27,6 +27,9 @@ class DataParallelDoc(LaunchTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(result.stdout, output)
 
+    def test_has_no_gap_left_to_fill(self):
+        self.assertEqual(re.findall(r"@\w+@", PAGE), [])
+
     def test_names_files_and_sections_that_exist(self):
         headings = {re.sub(r"[^\w -]", "", text).strip().lower().replace(" ", "-") for text in re.findall(r"^#+ (.*)$", PAGE, re.M)}
         for anchor in re.findall(r"\]\(#([^)]+)\)", PAGE):
