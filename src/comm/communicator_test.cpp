@@ -3,6 +3,8 @@
 #include <tandem/error.h>
 #include <torch/torch.h>
 
+#include <sys/resource.h>
+
 #include <csignal>
 #include <thread>
 
@@ -234,6 +236,23 @@ TEST(Communicator, NamesARankThatExitsInMidRun) {
       },
       60s);
   expect_error(ends, {0, 2}, "comm: rank 1 was lost (its process is gone)");
+}
+
+// It has no descriptor left to open the new memory with.
+TEST(Communicator, NamesARankThatFailsOnItsWayToADuplicate) {
+  const auto ends = run_ranks_to_end(
+      3,
+      [](const World& world) {
+        Communicator comm = Communicator::join();
+        if (world.rank == 1) {
+          const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+          ::setrlimit(RLIMIT_NOFILE, &none);
+        }
+        comm.duplicate();
+      },
+      60s);
+  expect_error(ends, {1}, "cannot be opened");
+  expect_error(ends, {0, 2}, "comm: rank 1 was lost");
 }
 
 TEST(Communicator, NamesARankThatIsKilled) {

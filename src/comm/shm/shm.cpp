@@ -48,7 +48,8 @@ struct SharedMemory {
 
 class Shm : public Transport {
  public:
-  Shm(Arena arena, const World& world, const CommOptions& options);
+  // `pids` are the processes of all ranks: one that is gone before it comes is noticed too.
+  Shm(Arena arena, const World& world, const std::vector<int>& pids, const CommOptions& options);
   ~Shm() override;
   Shm(const Shm&) = delete;
   Shm& operator=(const Shm&) = delete;
@@ -98,7 +99,7 @@ std::vector<std::byte*> regions_of(const Arena& arena) {
   return regions;
 }
 
-Shm::Shm(Arena arena, const World& world, const CommOptions& options)
+Shm::Shm(Arena arena, const World& world, const std::vector<int>& pids, const CommOptions& options)
     : world_(world),
       options_(options),
       memory_(std::make_shared<SharedMemory>(std::move(arena), world.rank)),
@@ -108,7 +109,7 @@ Shm::Shm(Arena arena, const World& world, const CommOptions& options)
                 {.timeout = options.join_timeout, .spins = spins_for(world.size), .find_lost = [this] {
                    return peers_.find_lost();
                  }}) {
-  board_.set_pid(world.rank, ::getpid());
+  for (int rank = 0; rank < world.size; ++rank) board_.set_pid(rank, pids[rank]);
   barrier().wait();
   exchange_.set_timeout(options.timeout);
 }
@@ -224,7 +225,19 @@ std::unique_ptr<Transport> Shm::duplicate() {
   }
   broadcast(torch::from_blob(address.data(), address.size(), torch::kByte), 0).wait();
   Arena arena = mine ? *std::move(mine) : Arena::open(address.data(), world_.size, Board::size(world_.size));
-  return std::make_unique<Shm>(std::move(arena), world_, options_);
+  std::vector<int> pids;
+  for (int rank = 0; rank < world_.size; ++rank) pids.push_back(board_.pid(rank));
+  return std::make_unique<Shm>(std::move(arena), world_, pids, options_);
+}
+
+std::vector<int> exchange_pids(Store& store) {
+  const auto key = [](int rank) { return str("comm/pid/", rank); };
+  store.set(key(store.world().rank), str(::getpid()));
+  std::vector<int> pids;
+  for (int rank = 0; rank < store.world().size; ++rank) {
+    pids.push_back(static_cast<int>(to_integer(store.get(key(rank))).value_or(0)));
+  }
+  return pids;
 }
 
 }  // namespace
@@ -232,12 +245,13 @@ std::unique_ptr<Transport> Shm::duplicate() {
 std::unique_ptr<Transport> make_shm(Store& store, const CommOptions& options) {
   const World& world = store.world();
   const std::size_t board_size = Board::size(world.size);
+  const std::vector<int> pids = exchange_pids(store);
   if (!world.is_main()) {
-    return std::make_unique<Shm>(Arena::open(store.get(kAddressKey), world.size, board_size), world, options);
+    return std::make_unique<Shm>(Arena::open(store.get(kAddressKey), world.size, board_size), world, pids, options);
   }
   Arena arena = Arena::create(world.size, board_size);
   store.set(kAddressKey, arena.address());
-  return std::make_unique<Shm>(std::move(arena), world, options);
+  return std::make_unique<Shm>(std::move(arena), world, pids, options);
 }
 
 }  // namespace tandem
