@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "multiproc/transport_contract.h"
 #include "multiproc/run_ranks.h"
+#include "multiproc/transport_contract.h"
 
 namespace tandem {
 namespace {
