@@ -101,7 +101,7 @@ Work deliver(Work work, const Tensor& flat, const Tensor& tensor) {
 // a matter of chance.
 class Communicator::Turn {
  public:
-  Turn(Communicator& comm, std::string_view what, std::int64_t bytes) : busy_(*comm.busy_) {
+  Turn(Communicator& comm, std::string_view what, std::size_t bytes) : busy_(*comm.busy_) {
     const bool is_in_backward = torch::autograd::get_current_graph_task_id() != -1;
     const bool is_ours = std::this_thread::get_id() == comm.thread_ || is_in_backward;
     if (!is_ours || busy_.exchange(true)) {
@@ -109,7 +109,7 @@ class Communicator::Turn {
            "collectives belong to the thread that made the communicator, or to a backward pass");
     }
     ++comm.stats_.collectives;
-    comm.stats_.bytes += bytes;
+    comm.stats_.bytes += static_cast<std::int64_t>(bytes);
   }
   ~Turn() { busy_ = false; }
   Turn(const Turn&) = delete;
@@ -196,7 +196,8 @@ void Communicator::barrier() {
 
 std::vector<std::string> Communicator::all_gather_bytes(std::string_view bytes) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  const Tensor mine = torch::from_blob(const_cast<std::uint8_t*>(data), bytes.size(), torch::kByte);
+  const Tensor mine =
+      torch::from_blob(const_cast<std::uint8_t*>(data), static_cast<std::int64_t>(bytes.size()), torch::kByte);
   std::vector<std::string> all;
   for (const Tensor& theirs : all_gather_uneven(mine)) {
     all.emplace_back(reinterpret_cast<const char*>(theirs.const_data_ptr<std::uint8_t>()), theirs.numel());

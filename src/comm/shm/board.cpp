@@ -10,7 +10,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kSleep(5);
 
-enum FailureState : std::uint32_t { kNone = 0, kBeingWritten = 1, kThere = 2 };
+// Of the failure text.
+constexpr std::uint32_t kNone = 0;
+constexpr std::uint32_t kBeingWritten = 1;
+constexpr std::uint32_t kThere = 2;
 
 // A word of Progress counts for one collective. Numbers only grow, so what is left of an earlier one counts as 0, and a
 // later number says that the collective in question is over.
