@@ -184,8 +184,8 @@ TEST(Exchange, NamesARankThatWasLostWithAChunkInHand) {
   const auto ends = ranks.run(
       [&](Ranks::Rank& self) {
         if (self.rank == 1) {
-          ranks.board().post(1, 0, sum_of(4));
           ranks.board().claim(0, 1);
+          ranks.board().post(1, 0, sum_of(4));
           return;
         }
         while (!ranks.board().posting(1, 0)) std::this_thread::yield();
