@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace tandem {
 
@@ -39,6 +40,9 @@ class Store {
 
   // The sum of the values of all ranks, on all ranks, each of which calls it once for a key.
   std::int64_t sum(const std::string& key, std::int64_t value);
+
+  // The values of all ranks, in the order of ranks; each of them calls it once for a key.
+  std::vector<std::string> gather(const std::string& key, const std::string& value);
 
   // The run has failed: when this goes, it waits for nobody.
   void abandon();

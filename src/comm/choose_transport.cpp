@@ -79,12 +79,8 @@ torch::Device device_of(const WorkerEnv& env) {
 
 // The devices of all ranks. NCCL_HOSTID is by what nccl tells hosts apart.
 std::vector<std::string> exchange_devices(Store& store, const World& world, torch::Device device) {
-  const auto key = [](int rank) { return str("comm/device/", rank); };
   const std::string host = environment_variable("NCCL_HOSTID").value_or(str(world.node));
-  store.set(key(world.rank), device.is_cpu() ? device.str() : str(device.str(), " of host ", host));
-  std::vector<std::string> devices;
-  for (int rank = 0; rank < world.size; ++rank) devices.push_back(store.get(key(rank)));
-  return devices;
+  return store.gather("comm/device", device.is_cpu() ? device.str() : str(device.str(), " of host ", host));
 }
 
 }  // namespace

@@ -63,6 +63,41 @@ TEST(Communicator, RefusesWhatCannotBeReduced) {
             "all_gather_uneven: a tensor with 0 dimensions");
 }
 
+RunPlace place_of(std::vector<std::string> devices, bool has_nccl, int num_nodes = 1) {
+  const auto size = static_cast<int>(devices.size());
+  return {.world = {.size = size, .num_nodes = num_nodes}, .devices = std::move(devices), .has_nccl = has_nccl};
+}
+
+TEST(Transport, IsTheBestThereIs) {
+  const auto chosen = [](const RunPlace& place) { return choose_transport(TransportKind::Auto, place); };
+  EXPECT_EQ(chosen(place_of({"cpu"}, true)).kind, TransportKind::Solo);
+  EXPECT_EQ(chosen(place_of({"cpu", "cpu"}, true)).kind, TransportKind::Shm);
+  EXPECT_EQ(chosen(place_of({"cuda:0 of host 0", "cuda:1 of host 0"}, true)).kind, TransportKind::Nccl);
+  EXPECT_EQ(chosen(place_of({"cuda:0 of host 0", "cuda:0 of host 1"}, true, 2)).kind, TransportKind::Nccl);
+  EXPECT_EQ(chosen(place_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true)).why,
+            "2 ranks that share GPUs, on one host");
+  EXPECT_EQ(chosen(place_of({"cuda:0 of host 0", "cuda:1 of host 0"}, false)).kind, TransportKind::Shm);
+  EXPECT_EQ(message_of([&] {
+              chosen(place_of({"cpu", "cpu"}, true, 2));
+            }),
+            "transport: shm joins the ranks of one host, but this run has 2");
+}
+
+TEST(Transport, AskedForByNameIsThatOneOrAnError) {
+  const auto message = [](TransportKind kind, const RunPlace& place) {
+    return message_of([&] { EXPECT_EQ(choose_transport(kind, place).kind, kind); });
+  };
+  EXPECT_EQ(message(TransportKind::Shm, place_of({"cpu"}, false)), "no error");
+  EXPECT_EQ(message(TransportKind::Nccl, place_of({"cuda:0 of host 0"}, true)), "no error");
+  EXPECT_EQ(message(TransportKind::Nccl, place_of({"cuda:0 of host 0"}, false)), "transport: nccl is not there");
+  EXPECT_EQ(message(TransportKind::Nccl, place_of({"cpu"}, true)),
+            "transport: nccl moves CUDA tensors, but the ranks run on cpu");
+  EXPECT_EQ(message(TransportKind::Nccl, place_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true)),
+            "transport: nccl wants a GPU for each rank, but the ranks run on cuda:0 of host 0, cuda:0 of host 0");
+  EXPECT_EQ(message(TransportKind::Solo, place_of({"cpu", "cpu"}, true)),
+            "transport: solo is for one rank, but this run has 2");
+}
+
 TEST(Communicator, CountsWhatItDoes) {
   Communicator comm = Communicator::join();
   comm.all_reduce(torch::ones(10)).wait();

@@ -192,6 +192,13 @@ std::int64_t Store::sum(const std::string& key, std::int64_t value) {
        "every rank must call it; look at the output of those that did not");
 }
 
+std::vector<std::string> Store::gather(const std::string& key, const std::string& value) {
+  set(str(key, '/', world().rank), value);
+  std::vector<std::string> values;
+  for (int rank = 0; rank < world().size; ++rank) values.push_back(get(str(key, '/', rank)));
+  return values;
+}
+
 c10::intrusive_ptr<c10d::Store> detail::StoreTable::of(Store& store) { return store.client_->table(); }
 
 void Store::abandon() { client_->abandon(); }

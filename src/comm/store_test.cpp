@@ -48,6 +48,14 @@ TEST(Store, SumsOverRanksAndGivesEveryRankTheSum) {
   });
 }
 
+TEST(Store, GathersInTheOrderOfRanks) {
+  run_ranks(3, [](const World& world) {
+    Store store = Store::join();
+    const auto values = store.gather("word", std::string(world.rank, 'x'));
+    EXPECT_EQ(values, (std::vector<std::string>{"", "x", "xx"}));
+  });
+}
+
 TEST(Store, AddsUpOverRanks) {
   run_ranks(4, [](const World& world) {
     Store store = Store::join();

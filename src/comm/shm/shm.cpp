@@ -231,11 +231,9 @@ std::unique_ptr<Transport> Shm::duplicate() {
 }
 
 std::vector<int> exchange_pids(Store& store) {
-  const auto key = [](int rank) { return str("comm/pid/", rank); };
-  store.set(key(store.world().rank), str(::getpid()));
   std::vector<int> pids;
-  for (int rank = 0; rank < store.world().size; ++rank) {
-    pids.push_back(static_cast<int>(to_integer(store.get(key(rank))).value_or(0)));
+  for (const std::string& pid : store.gather("comm/pid", str(::getpid()))) {
+    pids.push_back(static_cast<int>(to_integer(pid).value_or(0)));
   }
   return pids;
 }
