@@ -3,6 +3,7 @@
 #include <tandem/ddp.h>
 #include <torch/torch.h>
 
+#include "base/error_test.h"
 #include "ddp/weighted_sum_test.h"
 #include "multiproc/run_ranks.h"
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error_test.h"
 #include "ddp/weighted_sum_test.h"
 #include "multiproc/run_ranks.h"
 

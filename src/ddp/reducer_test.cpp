@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/error_test.h"
 #include "base/text.h"
 #include "comm/transport.h"
 #include "ddp/weighted_sum_test.h"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <tandem/error.h>
 #include <torch/torch.h>
 
 #include <cstdint>
@@ -48,17 +47,6 @@ struct WeightedSum : torch::nn::Module {
 inline std::shared_ptr<WeightedSum> weighted_sum(const std::vector<std::int64_t>& sizes,
                                                  torch::ScalarType type = torch::kFloat) {
   return std::make_shared<WeightedSum>(sizes, type);
-}
-
-// The Error that `body` ends with; one with an empty message if it ends well.
-template <class Body>
-Error error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  return {ErrorKind::Internal, "", ""};
 }
 
 }  // namespace tandem

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/error_test.h"
+
 namespace tandem {
 namespace {
 
@@ -240,35 +242,26 @@ TEST(BatchNorm, OverRanksDoesNotGatherInEvaluation) {
   EXPECT_THROW(layer->forward(input), std::logic_error);
 }
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "no Error";
-}
-
 TEST(BatchNorm, NeedsTwoValuesPerChannelOverAllRanks) {
   BatchNorm layer(2);
   const Tensor one = torch::randn({1, 2}), more = torch::randn({1, 2, 2});
-  EXPECT_EQ(error_of([&] { layer->forward(one); }),
+  EXPECT_EQ(error_of([&] { layer->forward(one); }).message(),
             "batch norm: training needs more than one value per channel, not 1 in this batch");
-  EXPECT_EQ(error_of([&] { layer->forward(more); }), "no Error");
+  EXPECT_EQ(error_of([&] { layer->forward(more); }).message(), "");
   layer->set_gather([](const Tensor& row) { return torch::stack({torch::zeros_like(row), row}); });
-  EXPECT_EQ(error_of([&] { layer->forward(one); }),
+  EXPECT_EQ(error_of([&] { layer->forward(one); }).message(),
             "batch norm: training needs more than one value per channel, not 1 over all ranks");
   layer->set_gather([](const Tensor& row) { return torch::stack({row, row}); });
-  EXPECT_EQ(error_of([&] { layer->forward(one); }), "no Error");
+  EXPECT_EQ(error_of([&] { layer->forward(one); }).message(), "");
 }
 
 TEST(BatchNorm, RefusesOtherChannelsThanItsOwn) {
   BatchNorm layer(2);
   EXPECT_EQ(error_of([&] {
               layer->forward(torch::randn({4, 3, 5}));
-            }),
+            }).message(),
             "batch norm: the layer has 2 channels, and the input has the shape [4, 3, 5]");
-  EXPECT_NE(error_of([&] { layer->forward(torch::randn({2})); }), "no Error");
+  EXPECT_NE(error_of([&] { layer->forward(torch::randn({2})); }).message(), "");
 }
 
 TEST(BatchNorm, OverRanksRefusesTheGradientOfAGradient) {
@@ -276,7 +269,7 @@ TEST(BatchNorm, OverRanksRefusesTheGradientOfAGradient) {
   layer->set_gather([](const Tensor& row) { return row.unsqueeze(0); });
   const Tensor input = torch::randn({4, 2}).requires_grad_();
   const Tensor loss = layer->forward(input).pow(2).sum();
-  EXPECT_EQ(error_of([&] { torch::autograd::grad({loss}, {input}, {}, true, /*create_graph=*/true); }),
+  EXPECT_EQ(error_of([&] { torch::autograd::grad({loss}, {input}, {}, true, /*create_graph=*/true); }).message(),
             "batch norm over all ranks: a gradient of a gradient was asked for (create_graph)");
 }
 

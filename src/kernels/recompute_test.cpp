@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error_test.h"
+
 namespace tandem {
 namespace {
 
@@ -245,20 +247,11 @@ TEST(Recompute, AccumulatesEachParameterOnceAndInTheOuterPass) {
   EXPECT_NE(outer, -1);
 }
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "no Error";
-}
-
 TEST(Recompute, RefusesABlockThatReadsAParameterItWasNotGiven) {
   const Tensor given = torch::ones({2}).requires_grad_(), hidden = torch::ones({2, 1}).requires_grad_();
   const auto block = [=](const Tensors& x) { return Tensors{x[0] * given * hidden}; };
   const Tensor output = recompute(block, {torch::ones({2})}, {given})[0];
-  EXPECT_EQ(error_of([&] { output.sum().backward(); }),
+  EXPECT_EQ(error_of([&] { output.sum().backward(); }).message(),
             "recompute: the block reads a tensor of shape [2, 1] that needs a gradient and is neither among its inputs "
             "nor among its parameters");
 }
@@ -267,14 +260,15 @@ TEST(Recompute, RefusesABlockWithOtherOutputsTheSecondTime) {
   bool first = true;
   const auto block = [&](const Tensors& x) { return Tensors(std::exchange(first, false) ? 2 : 1, x[0] * 2); };
   const Tensor output = recompute(block, {torch::ones({2}).requires_grad_()}, {})[0];
-  EXPECT_EQ(error_of([&] { output.sum().backward(); }), "recompute: the block gave 2 tensors, and 1 the second time");
+  EXPECT_EQ(error_of([&] { output.sum().backward(); }).message(),
+            "recompute: the block gave 2 tensors, and 1 the second time");
 }
 
 TEST(Recompute, RefusesTheGradientOfAGradient) {
   const Tensor input = torch::ones({2}).requires_grad_();
   const auto block = [](const Tensors& x) { return Tensors{x[0].exp()}; };
   const Tensor loss = recompute(block, {input}, {})[0].sum();
-  EXPECT_EQ(error_of([&] { torch::autograd::grad({loss}, {input}, {}, true, /*create_graph=*/true); }),
+  EXPECT_EQ(error_of([&] { torch::autograd::grad({loss}, {input}, {}, true, /*create_graph=*/true); }).message(),
             "recompute: a gradient of a gradient was asked for (create_graph)");
 }
 

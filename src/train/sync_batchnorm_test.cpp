@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error_test.h"
 #include "multiproc/run_ranks.h"
 
 namespace tandem {
@@ -134,12 +135,7 @@ TEST(SyncBatchNorm, NeedsTwoValuesOverAllRanks) {
 }
 
 std::string error_for(torch::nn::Module& module, Communicator& comm) {
-  try {
-    convert_sync_batchnorm(module, comm);
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return "no Error";
+  return error_of([&] { convert_sync_batchnorm(module, comm); }).message();
 }
 
 TEST(SyncBatchNorm, NamesAPlainLayerOnEveryRankAndChangesNothing) {

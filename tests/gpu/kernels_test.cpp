@@ -3,14 +3,12 @@
 #include <tandem/recompute.h>
 #include <torch/torch.h>
 
-#include <filesystem>
+#include "gpu/gpu_test.h"
 
 namespace tandem {
 namespace {
 
 using torch::Tensor;
-
-bool has_gpu() { return std::filesystem::exists("/dev/nvidiactl"); }
 
 // Two ranks with the same batch are one rank with that batch twice, up to the unbiased variance.
 Tensors train_joined(torch::Device device, torch::ScalarType type) {
@@ -24,8 +22,7 @@ Tensors train_joined(torch::Device device, torch::ScalarType type) {
   return {output, input.grad(), layer->weight.grad(), layer->running_var};
 }
 
-TEST(Gpu, BatchNormOverRanksEqualsThatOfTheCpu) {
-  if (!has_gpu()) GTEST_SKIP() << "not run: needs a GPU";
+TEST_F(GpuTest, BatchNormOverRanksEqualsThatOfTheCpu) {
   for (const auto& [type, tolerance] : {std::pair(torch::kFloat, 1e-4), std::pair(torch::kBFloat16, 5e-2)}) {
     const Tensors cpu = train_joined(torch::kCPU, type), cuda = train_joined(torch::kCUDA, type);
     for (std::size_t i = 0; i < cpu.size(); ++i) {
@@ -45,8 +42,7 @@ Tensors train_dropout(bool again) {
   return {input.grad(), block->parameters()[0].grad(), torch::rand({4}, torch::kCUDA)};
 }
 
-TEST(Gpu, RecomputeGivesTheSameBitsThroughDropout) {
-  if (!has_gpu()) GTEST_SKIP() << "not run: needs a GPU";
+TEST_F(GpuTest, RecomputeGivesTheSameBitsThroughDropout) {
   const Tensors plain = train_dropout(false), again = train_dropout(true);
   for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(plain[i].equal(again[i])) << i;
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <tandem/communicator.h>
+#include <tandem/ddp.h>
 #include <tandem/error.h>
 #include <torch/torch.h>
 
@@ -7,6 +8,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/error_test.h"
+#include "gpu/gpu_test.h"
+#include "multiproc/moment.h"
 #include "multiproc/run_ranks.h"
 #include "multiproc/transport_contract.h"
 
@@ -26,14 +30,7 @@ Communicator join_on_one_gpu(const World& world, const CommOptions& options, int
   return Communicator::join(options);
 }
 
-void check_contract(Communicator& comm) {
-  for (const ContractClause& clause : transport_contract()) {
-    SCOPED_TRACE(clause.fact);
-    clause.check(comm);
-  }
-}
-
-class Nccl : public testing::TestWithParam<int> {};
+class Nccl : public GpuTest, public testing::WithParamInterface<int> {};
 
 TEST_P(Nccl, KeepsTheContract) {
   run_ranks(
@@ -48,7 +45,7 @@ TEST_P(Nccl, KeepsTheContract) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, testing::Values(1, 2, 3, 4, 7));
 
-class ShmOfCudaTensors : public testing::TestWithParam<int> {};
+class ShmOfCudaTensors : public GpuTest, public testing::WithParamInterface<int> {};
 
 TEST_P(ShmOfCudaTensors, KeepsTheContract) {
   run_ranks(
@@ -62,6 +59,8 @@ TEST_P(ShmOfCudaTensors, KeepsTheContract) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ShmOfCudaTensors, testing::Values(1, 2, 4));
+
+class NcclFailure : public GpuTest {};
 
 // Every survivor ends with an Error that says `text`.
 void expect_error(const std::vector<RankOutcome>& ends, const std::vector<int>& ranks, const std::string& text) {
@@ -82,7 +81,7 @@ void sum_for_ever(Communicator& comm, int killed_rank) {
   }
 }
 
-TEST(NcclFailure, APeerThatIsKilledEndsTheOthersAndNoSumIsWrong) {
+TEST_F(NcclFailure, APeerThatIsKilledEndsTheOthersAndNoSumIsWrong) {
   const auto ends = run_ranks_to_end(
       3,
       [](const World& world) {
@@ -93,7 +92,7 @@ TEST(NcclFailure, APeerThatIsKilledEndsTheOthersAndNoSumIsWrong) {
   expect_error(ends, {0, 2}, "comm: rank 1 was lost (its process is gone)");
 }
 
-TEST(NcclFailure, OverSeveralHostsIsNoticedThroughTheStore) {
+TEST_F(NcclFailure, OverSeveralHostsIsNoticedThroughTheStore) {
   const auto ends = run_ranks_to_end(
       3,
       [](const World& world) {
@@ -104,7 +103,7 @@ TEST(NcclFailure, OverSeveralHostsIsNoticedThroughTheStore) {
   expect_error(ends, {0, 2}, "comm: rank 1 was lost (no sign of life for ");
 }
 
-TEST(NcclFailure, RanksThatDisagreeAreToldBothSides) {
+TEST_F(NcclFailure, RanksThatDisagreeAreToldBothSides) {
   const auto ends = run_ranks_to_end(
       2,
       [](const World& world) {
@@ -117,7 +116,7 @@ TEST(NcclFailure, RanksThatDisagreeAreToldBothSides) {
   expect_error(ends, {0, 1}, "all_reduce (sum) of 1001 float elements");
 }
 
-TEST(NcclFailure, ARankThatStopsEarlyIsNamed) {
+TEST_F(NcclFailure, ARankThatStopsEarlyIsNamed) {
   const auto ends = run_ranks_to_end(
       2,
       [](const World& world) {
@@ -129,16 +128,56 @@ TEST(NcclFailure, ARankThatStopsEarlyIsNamed) {
   expect_error(ends, {1}, "comm: rank 0 was lost (it left after ");
 }
 
-TEST(NcclFailure, ATensorOnTheCpuIsRefused) {
+TEST_F(NcclFailure, ATensorOnTheCpuIsRefused) {
   run_ranks(1, [](const World& world) {
     Communicator comm = join_on_one_gpu(world, {.transport = TransportKind::Nccl});
-    try {
-      comm.all_reduce(torch::ones(3)).wait();
-      ADD_FAILURE() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.message(), "nccl: a tensor on cpu, but this rank's device is cuda:0");
-    }
+    EXPECT_EQ(error_of([&] { comm.all_reduce(torch::ones(3)).wait(); }).message(),
+              "nccl: a tensor on cpu, but this rank's device is cuda:0");
   });
+}
+
+TEST_F(NcclFailure, AModuleOnTheCpuIsRefused) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = join_on_one_gpu(world, {.transport = TransportKind::Nccl});
+    const Error error = error_of([&] { DistributedDataParallel model(torch::nn::Linear(3, 3), comm); });
+    EXPECT_EQ(error.message(), "nccl: a tensor on cpu, but this rank's device is cuda:0");
+    EXPECT_EQ(error.hint(), "move the module and its tensors there: module->to(comm.device())");
+  });
+}
+
+// Each pass has a gradient that is known: the mean of rank + 1 over three ranks.
+void train_for_ever(Communicator& comm, int killed_rank) {
+  torch::nn::Linear layer(torch::nn::LinearOptions(512, 512).bias(false));
+  layer->to(comm.device());
+  DistributedDataParallel model(layer, comm);
+  const auto x = torch::full({1, 512}, comm.world().rank + 1.0, comm.device());
+  for (int step = 0;; ++step) {
+    if (comm.world().rank == killed_rank && step == 20) {
+      print_moment("killed");
+      ::raise(SIGKILL);
+    }
+    layer->zero_grad();
+    model(x).sum().backward();
+    ASSERT_TRUE((layer->weight.grad() == 2.0).all().item<bool>()) << "a wrong gradient in step " << step;
+  }
+}
+
+TEST_F(NcclFailure, APeerThatIsKilledEndsTrainingWithinFiveSecondsAndNoGradientIsWrong) {
+  const auto ends = run_ranks_to_end(
+      3,
+      [](const World& world) {
+        Communicator comm = join_on_one_gpu(world, {.transport = TransportKind::Nccl});
+        const Error error = error_of([&] { train_for_ever(comm, 1); });
+        print_moment("told");
+        std::cout << error.message() << std::endl;
+      },
+      60s);
+  if (ends.empty()) return;
+  expect_error(ends, {0, 2}, "comm: rank 1 was lost (its process is gone)");
+  for (const int rank : {0, 2}) {
+    EXPECT_TRUE(ends[rank].status.ok()) << ends[rank].output;
+    EXPECT_LT(moment_of("told", ends[rank]) - moment_of("killed", ends[1]), 5.0);
+  }
 }
 
 }  // namespace

@@ -12,17 +12,15 @@
 #include <set>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "base/worker_env.h"
+#include "multiproc/moment.h"
 #include "multiproc/run_ranks.h"
 
 namespace tandem {
 namespace {
 
 using namespace std::chrono_literals;
-
-double now() { return std::chrono::duration<double>(Stopwatch::Clock::now().time_since_epoch()).count(); }
 
 // Trains until a peer is lost.
 void train_for_ever(Communicator& comm) {
@@ -33,12 +31,6 @@ void train_for_ever(Communicator& comm) {
     net->zero_grad();
     model(x).square().mean().backward();
   }
-}
-
-// The moment that an outcome's output names after `word`.
-double moment_after(const RankOutcome& outcome, const std::string& word) {
-  const std::size_t at = outcome.output.find(word);
-  return at == std::string::npos ? 0 : std::stod(outcome.output.substr(at + word.size()));
 }
 
 // Processes of this program.
@@ -63,14 +55,15 @@ std::vector<RankOutcome> kill_some_of_four(const std::set<int>& victims, std::ch
         if (victims.contains(world.rank)) {
           killer = std::thread([&] {
             std::this_thread::sleep_for(delay);  // poll: any moment will do
-            std::cout << "killed at " << str(now()) << std::endl;
+            print_moment("killed");
             ::raise(SIGKILL);
           });
         }
         try {
           train_for_ever(comm);
         } catch (const Error& error) {
-          std::cout << "told at " << str(now()) << '\n' << error.message() << std::endl;
+          print_moment("told");
+          std::cout << error.message() << std::endl;
         }
         if (killer.joinable()) killer.join();
       },
@@ -87,11 +80,11 @@ TEST(Killed, RankIsNamedByEverySurvivorWithinASecondAndLeavesNothing) {
     const auto ends = kill_some_of_four(victims, std::chrono::microseconds(random() % 150'000));
     if (ends.empty()) continue;  // this process is a rank of a later round
     double killed_at = 0;
-    for (const int victim : victims) killed_at = std::max(killed_at, moment_after(ends[victim], "killed at "));
+    for (const int victim : victims) killed_at = std::max(killed_at, moment_of("killed", ends[victim]));
     EXPECT_GT(killed_at, 0);
     for (int rank = 0; rank < 4; ++rank) {
       if (victims.contains(rank)) continue;
-      EXPECT_LT(moment_after(ends[rank], "told at ") - killed_at, 1.0) << "round " << round << ", rank " << rank;
+      EXPECT_LT(moment_of("told", ends[rank]) - killed_at, 1.0) << "round " << round << ", rank " << rank;
       const std::string named =
           ends[rank].output.substr(std::min(ends[rank].output.find("comm: rank "), ends[rank].output.size()));
       const bool is_victim = std::any_of(victims.begin(), victims.end(), [&](int victim) {

@@ -225,4 +225,11 @@ std::vector<ContractClause> transport_contract() {
           {"has a duplicate", has_a_duplicate}};
 }
 
+void check_contract(Communicator& comm) {
+  for (const ContractClause& clause : transport_contract()) {
+    SCOPED_TRACE(clause.fact);
+    clause.check(comm);
+  }
+}
+
 }  // namespace tandem

@@ -16,4 +16,7 @@ struct ContractClause {
 
 std::vector<ContractClause> transport_contract();
 
+// Every clause in turn.
+void check_contract(Communicator& comm);
+
 }  // namespace tandem
