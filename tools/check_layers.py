@@ -32,6 +32,7 @@ PUBLIC_HEADERS = {
     "tandem/communicator.h": "comm", "tandem/store.h": "comm", "tandem/work.h": "comm",
     "tandem/check_replicas.h": "ddp", "tandem/ddp.h": "ddp",
     "tandem/batch_norm.h": "kernels", "tandem/recompute.h": "kernels", "tandem/shard.h": "data",
+    "tandem/clip.h": "optim", "tandem/optimizer.h": "optim",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")

@@ -2,10 +2,12 @@
 
 #include <tandem/batch_norm.h>
 #include <tandem/check_replicas.h>
+#include <tandem/clip.h>
 #include <tandem/communicator.h>
 #include <tandem/config.h>
 #include <tandem/ddp.h>
 #include <tandem/error.h>
+#include <tandem/optimizer.h>
 #include <tandem/recompute.h>
 #include <tandem/run_worker.h>
 #include <tandem/shard.h>
