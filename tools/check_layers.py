@@ -27,16 +27,19 @@ MAY_INCLUDE: dict[str, set[str]] = {
 }
 UNCHECKED = {"tests", "bench"}
 PUBLIC_HEADERS = {
-    "tandem/error.h": "base", "tandem/world.h": "base", "tandem/units.h": "base",
+    "tandem/error.h": "base", "tandem/random_key.h": "base", "tandem/world.h": "base", "tandem/units.h": "base",
     "tandem/config.h": "config", "tandem/field.h": "config", "tandem/value.h": "config",
     "tandem/communicator.h": "comm", "tandem/store.h": "comm", "tandem/work.h": "comm",
     "tandem/check_replicas.h": "ddp", "tandem/ddp.h": "ddp",
-    "tandem/batch_norm.h": "kernels", "tandem/recompute.h": "kernels", "tandem/shard.h": "data",
+    "tandem/batch_norm.h": "kernels", "tandem/recompute.h": "kernels",
+    "tandem/batch_reading.h": "data", "tandem/dataset.h": "data",
+    "tandem/length_order.h": "data", "tandem/loader.h": "data", "tandem/permutation.h": "data",
+    "tandem/sampler.h": "data", "tandem/shard.h": "data", "tandem/worker_threads.h": "data",
     "tandem/clip.h": "optim", "tandem/optimizer.h": "optim",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
-TORCH_FREE = {"base", "config", "launch", "cli", "text"}
+TORCH_FREE = {"base", "config", "data", "launch", "cli", "text"}
 TORCH_FREE_FILES = re.compile(r"src/comm/shm/(?!shm(_test)?\.)")  # shm.cpp is the Transport, the rest its core
 TESTS = ("*_test.cpp", "*_test.cu", "tests/*")
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {

@@ -4,13 +4,13 @@
 #include <filesystem>
 
 #include "base/fd.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "cli/command.h"
 #include "launch/detach.h"
 #include "launch/devices.h"
 #include "launch/launch.h"
-#include "launch/machine.h"
 #include "launch/outer.h"
 #include "launch/plan.h"
 #include "launch/program.h"

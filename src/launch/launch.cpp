@@ -15,10 +15,10 @@
 #include <cstring>
 #include <set>
 
+#include "base/machine.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/error_file.h"
-#include "launch/machine.h"
 #include "launch/port.h"
 #include "launch/python.h"
 #include "launch/rank_group.h"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "base/machine.h"
 #include "base/text.h"
-#include "launch/machine.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/machine.h"
+#include "base/machine.h"
 
 #include <sched.h>
 #include <sys/statvfs.h>

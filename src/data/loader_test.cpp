@@ -1,0 +1,253 @@
+#include <gtest/gtest.h>
+#include <tandem/loader.h>
+
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error_test.h"
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+Ids collate(Ids&& samples) { return std::move(samples); }
+
+// Sample i is i * i + 1.
+struct Squares {
+  std::int64_t count = 10;
+
+  std::int64_t size() const { return count; }
+  std::int64_t get(std::int64_t index) const { return index * index + 1; }
+};
+
+struct WithBad {
+  std::int64_t count = 8;
+  std::set<std::int64_t> bad;
+
+  std::int64_t size() const { return count; }
+  std::int64_t get(std::int64_t index) const {
+    if (bad.contains(index)) throw std::runtime_error("not a JPEG");
+    return 100 + index;
+  }
+  std::string name(std::int64_t index) const { return str("images/", index, ".jpg"); }
+};
+
+Sampler in_order(std::int64_t num_samples, std::int64_t batch_size, std::int64_t batches_per_step = 1) {
+  return {
+      {.num_samples = num_samples, .batch_size = batch_size, .batches_per_step = batches_per_step, .shuffle = false},
+      {}};
+}
+
+TEST(Loader, GivesTheSameWhateverTheNumberOfWorkers) {
+  const Squares dataset{.count = 50};
+  const SamplerOptions options{.num_samples = 50, .batch_size = 3, .batches_per_step = 4, .seed = 6};
+  for (const int workers : {0, 1, 3, 8}) {
+    Sampler sampler(options, {.rank = 1, .size = 2});
+    Loader loader(dataset, sampler, collate, {.workers = workers});
+    for (int step = 0; step < 12; ++step) {
+      const auto batches = loader.next();
+      const std::vector<SampleBatch> expected = sampler.next();
+      ASSERT_EQ(batches.size(), 2U);
+      for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(batches[i].samples, expected[i]) << workers << " workers, step " << step;
+        for (std::size_t k = 0; k < 3; ++k) {
+          EXPECT_EQ(batches[i].value.at(k), expected[i].ids[k] * expected[i].ids[k] + 1);
+        }
+      }
+    }
+  }
+}
+
+// Sample 0 lasts until sample 5, of two steps later, has been read.
+TEST(Loader, KeepsTheOrderWhenASampleIsSlow) {
+  struct Slow {
+    std::latch& later;
+    std::int64_t size() const { return 6; }
+    std::int64_t get(std::int64_t index) const {
+      if (index == 0) later.wait();
+      if (index == 5) later.count_down();
+      return index;
+    }
+  };
+  std::latch later(1);
+  const Slow dataset{later};
+  Loader loader(dataset, in_order(6, 2), collate, {.workers = 2, .prefetch = 2});
+  EXPECT_EQ(loader.next()[0].value, (Ids{0, 1}));
+  EXPECT_EQ(loader.next()[0].value, (Ids{2, 3}));
+}
+
+struct Counting {
+  std::atomic<int>& num_reads;
+  std::int64_t size() const { return 1000; }
+  std::int64_t get(std::int64_t index) const {
+    ++num_reads;
+    return index;
+  }
+};
+
+TEST(Loader, ReadsAheadAsManyStepsAsAskedAndNotWithoutWorkers) {
+  std::atomic<int> num_reads = 0;
+  const Counting dataset{num_reads};
+  {
+    Loader loader(dataset, in_order(1000, 5), collate, {.workers = 0});
+    loader.next();
+    EXPECT_EQ(num_reads, 5);
+  }
+  num_reads = 0;
+  {
+    Loader loader(dataset, in_order(1000, 5), collate, {.workers = 3, .prefetch = 2});
+    EXPECT_EQ(num_reads, 0);
+    loader.next();
+    while (num_reads < 15) std::this_thread::yield();
+  }
+  EXPECT_EQ(num_reads, 15);
+}
+
+TEST(Loader, MayGoWhileMuchIsStillToBeRead) {
+  const Squares dataset{.count = 1000};
+  for (int i = 0; i < 20; ++i) {
+    Loader loader(dataset, in_order(1000, 5), collate, {.workers = 3, .prefetch = 50});
+    EXPECT_EQ(loader.next()[0].value, (Ids{1, 2, 5, 10, 17}));
+  }
+}
+
+TEST(Loader, KnowsWhatItHasGivenNotWhatItHasRead) {
+  const Squares dataset{.count = 10};
+  Loader loader(dataset, in_order(10, 2), collate, {.workers = 2});
+  EXPECT_EQ(loader.state(), SamplerState{});
+  for (int step = 0; step < 4; ++step) loader.next();
+  EXPECT_EQ(loader.state(), (SamplerState{.seed = 0, .epoch = 0, .cursor = 8}));
+  EXPECT_EQ(loader.epoch(), 0);
+  loader.next();
+  EXPECT_EQ(loader.epoch(), 1);
+}
+
+TEST(Loader, GoesOnFromAState) {
+  const Squares dataset{.count = 10};
+  for (const int workers : {0, 3}) {
+    Loader loader(dataset, in_order(10, 2), collate, {.workers = workers});
+    for (int step = 0; step < 4; ++step) loader.next();
+    loader.set_state({.seed = 0, .epoch = 5, .cursor = 2});
+    EXPECT_EQ(loader.state(), (SamplerState{.seed = 0, .epoch = 5, .cursor = 2}));
+    EXPECT_EQ(loader.next()[0].samples.ids, (Ids{2, 3}));
+    EXPECT_EQ(loader.state(), (SamplerState{.seed = 0, .epoch = 5, .cursor = 4}));
+    EXPECT_EQ(error_of([&] { loader.set_state({.seed = 1}); }).kind(), ErrorKind::Config);
+    EXPECT_EQ(loader.next()[0].samples.ids, (Ids{4, 5}));
+  }
+}
+
+struct Seeds {
+  std::int64_t size() const { return 8; }
+  std::uint64_t get(std::int64_t, std::uint64_t seed) const { return seed; }
+};
+
+TEST(Loader, GivesARandomDatasetASeedOfSampleAndEpoch) {
+  using Values = std::vector<std::uint64_t>;
+  const Seeds dataset;
+  const auto keep = [](Values&& seeds) { return std::move(seeds); };
+  Loader loader(dataset, Sampler({.num_samples = 8, .batch_size = 8, .seed = 7, .shuffle = false}, {}), keep);
+  const Values first = loader.next()[0].value;
+  loader.next();
+  const Values third = loader.next()[0].value;
+  EXPECT_EQ(third[5], 17022184241320906437U);  // of seed 7, epoch 2, sample 5
+  std::set<std::uint64_t> different(first.begin(), first.end());
+  different.insert(third.begin(), third.end());
+  EXPECT_EQ(different.size(), 16U);
+}
+
+TEST(Loader, NamesABadSampleWhenItsStepIsDue) {
+  const WithBad dataset{.bad = {5}};
+  for (const int workers : {0, 3}) {
+    Loader loader(dataset, in_order(8, 2), collate, {.workers = workers});
+    EXPECT_EQ(loader.next()[0].value, (Ids{100, 101}));
+    EXPECT_EQ(loader.next()[0].value, (Ids{102, 103}));
+    const Error error = error_of([&] { loader.next(); });
+    EXPECT_EQ(error.message(), "loader: sample 5 (images/5.jpg) cannot be read: not a JPEG");
+    EXPECT_EQ(error.hint(), "mend or remove it, or let a rank skip up to N such samples with --skip-bad N");
+    EXPECT_EQ(error.kind(), ErrorKind::Data);
+    EXPECT_EQ(loader.state().cursor, 4);
+    EXPECT_EQ(loader.next()[0].value, (Ids{106, 107}));
+  }
+}
+
+TEST(Loader, SkipsBadSamplesAndFillsUpWithGoodOnesThatDoNotCount) {
+  const WithBad dataset{.count = 6, .bad = {1, 5}};
+  for (const int workers : {0, 3}) {
+    Loader loader(dataset, in_order(6, 4), collate, {.workers = workers, .skip_bad = 3});
+    const auto first = loader.next();
+    EXPECT_EQ(first[0].samples, (SampleBatch{{0, 2, 3, 0}, 3, 0}));
+    EXPECT_EQ(first[0].value, (Ids{100, 102, 103, 100}));
+    EXPECT_EQ(loader.next()[0].samples, (SampleBatch{{4, 0, 4, 0}, 1, 0}));  // of 4 and 5, padded with 0 and 1
+    EXPECT_EQ(loader.skipped(), (std::vector<BadSample>{{1, "images/1.jpg", "not a JPEG"},
+                                                        {5, "images/5.jpg", "not a JPEG"},
+                                                        {1, "images/1.jpg", "not a JPEG"}}));
+    EXPECT_EQ(
+        error_of([&] { loader.next(); }).message(),
+        "loader: sample 1 (images/1.jpg) cannot be read: not a JPEG; it is one more than the 3 that may be skipped");
+  }
+}
+
+TEST(Loader, CannotSkipAWholeBatch) {
+  const WithBad dataset{.bad = {2, 3}};
+  Loader loader(dataset, in_order(8, 2), collate, {.workers = 1, .skip_bad = 10});
+  loader.next();
+  EXPECT_EQ(error_of([&] { loader.next(); }).message(),
+            "loader: sample 3 (images/3.jpg) cannot be read: not a JPEG; nor can any other sample of its micro-batch");
+}
+
+TEST(Loader, QuotesWhateverADatasetThrows) {
+  struct Odd {
+    std::int64_t size() const { return 3; }
+    std::int64_t get(std::int64_t index) const {
+      if (index == 0) fail(ErrorKind::Data, "0.json: line 3 is torn", "look at it");
+      throw index;
+    }
+  };
+  const Odd dataset;
+  Loader loader(dataset, in_order(3, 1), collate, {.workers = 2});
+  EXPECT_EQ(error_of([&] { loader.next(); }).message(), "loader: sample 0 cannot be read: 0.json: line 3 is torn");
+  EXPECT_EQ(error_of([&] { loader.next(); }).message(), "loader: sample 1 cannot be read: an exception without words");
+}
+
+TEST(Loader, HandsOverWhatCollateThrowsAndBatchesThatOnlyMove) {
+  const Squares dataset{.count = 4};
+  const auto box = [](Ids&& samples) {
+    if (samples[0] == 5) throw std::length_error("too long");
+    return std::make_unique<std::int64_t>(samples[0]);
+  };
+  for (const int workers : {0, 2}) {
+    Loader loader(dataset, in_order(4, 1), box, {.workers = workers});
+    EXPECT_EQ(*loader.next()[0].value, 1);
+    EXPECT_EQ(*loader.next()[0].value, 2);
+    EXPECT_THROW(loader.next(), std::length_error);
+    EXPECT_EQ(*loader.next()[0].value, 10);
+  }
+}
+
+TEST(Loader, LeavesACoreToTheRankItself) {
+  EXPECT_EQ(default_workers(16, 4), 3);
+  EXPECT_EQ(default_workers(8, 3), 1);
+  EXPECT_EQ(default_workers(2, 2), 0);
+  EXPECT_EQ(default_workers(2, 8), 0);
+  EXPECT_EQ(count_workers({.workers = 7}), 7);
+}
+
+TEST(Loader, RefusesOptionsAndSizesThatDoNotFit) {
+  const Squares dataset{.count = 10};
+  EXPECT_EQ(error_of([] { validate(LoaderOptions{.workers = -2}); }).message(),
+            "loader: workers -2, prefetch 2, skip-bad 0: one of them is too low");
+  EXPECT_EQ(error_of([] { validate(LoaderOptions{.prefetch = -1}); }).kind(), ErrorKind::Config);
+  EXPECT_EQ(error_of([&] { Loader(dataset, in_order(9, 1), collate); }).message(),
+            "loader: the dataset has 10 samples, the sampler was made for 9");
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,122 @@
+#include <tandem/error.h>
+#include <tandem/permutation.h>
+#include <tandem/sampler.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMaxSamples = std::int64_t{1} << 62;
+
+// "4 or 8": the multiples of `size` next to `count`.
+std::string nearest_multiples(std::int64_t count, std::int64_t size) {
+  const std::int64_t below = count / size * size;
+  return below == 0 ? str(size) : str(below, " or ", below + size);
+}
+
+// Gives the micro-batches of a step that belong to the shard.
+IndexRange checked_block(const SamplerOptions& o, const Shard& shard) {
+  if (o.num_samples < 1) {
+    fail(ErrorKind::Data, str("sampler: there are ", o.num_samples, " samples"), "check the path of the data");
+  }
+  if (o.batch_size < 1 || o.batches_per_step < 1 || o.batch_size > kMaxSamples / o.batches_per_step) {
+    fail(ErrorKind::Config,
+         str("sampler: a step of ", o.batches_per_step, " micro-batches of ", o.batch_size, " samples is not possible"),
+         "take at least one of each");
+  }
+  const IndexRange mine = indices_of(shard, o.batches_per_step);
+  if (o.batches_per_step % shard.size != 0) {
+    fail(ErrorKind::Config,
+         str("sampler: ", o.batches_per_step, " micro-batches a step cannot be dealt out evenly to ", shard.size,
+             " ranks"),
+         str("take ", nearest_multiples(o.batches_per_step, shard.size),
+             " micro-batches a step, or another number of ranks"));
+  }
+  if (o.tail == Tail::Drop && o.num_samples / o.batches_per_step < o.batch_size) {
+    fail(ErrorKind::Config,
+         str("sampler: ", o.num_samples, " samples do not fill a step of ", o.batches_per_step, " micro-batches of ",
+             o.batch_size, ", so dropping the tail leaves none"),
+         "pad the tail, or take fewer samples a step");
+  }
+  return mine;
+}
+
+EpochOrder default_order(bool shuffle) {
+  if (!shuffle) {
+    return [](std::int64_t, std::uint64_t, std::int64_t) -> Order {
+      return [](std::int64_t position) { return position; };
+    };
+  }
+  return [](std::int64_t num_samples, std::uint64_t seed, std::int64_t epoch) -> Order {
+    return
+        [permutation = Permutation(num_samples, seed, epoch)](std::int64_t position) { return permutation[position]; };
+  };
+}
+
+}  // namespace
+
+Sampler::Sampler(const SamplerOptions& options, const Shard& shard, EpochOrder order)
+    : options_(options),
+      mine_(checked_block(options, shard)),
+      order_of_(order ? std::move(order) : default_order(options.shuffle)) {
+  start_epoch(0);
+}
+
+std::int64_t Sampler::steps_per_epoch() const {
+  const std::int64_t full = options_.num_samples / samples_per_step();
+  const bool has_tail = options_.num_samples % samples_per_step() != 0;
+  return full + (has_tail && options_.tail != Tail::Drop ? 1 : 0);
+}
+
+std::vector<SampleBatch> Sampler::next() {
+  std::vector<SampleBatch> batches;
+  for (std::int64_t index = mine_.begin; index < mine_.end; ++index) {
+    SampleBatch batch = batch_at(index);
+    if (!batch.ids.empty()) batches.push_back(std::move(batch));
+  }
+  cursor_ += samples_per_step();
+  if (cursor_ / samples_per_step() == steps_per_epoch()) start_epoch(epoch_ + 1);
+  return batches;
+}
+
+SampleBatch Sampler::batch_at(std::int64_t index) const {
+  const std::int64_t begin = cursor_ + index * options_.batch_size;
+  const std::int64_t num_counted = std::clamp(options_.num_samples - begin, std::int64_t{0}, options_.batch_size);
+  const std::int64_t size = options_.tail == Tail::Short ? num_counted : options_.batch_size;
+  SampleBatch batch{.ids = {}, .num_counted = num_counted, .index = index};
+  for (std::int64_t i = 0; i < size; ++i) batch.ids.push_back(order_((begin + i) % options_.num_samples));
+  return batch;
+}
+
+void Sampler::start_epoch(std::int64_t epoch) {
+  epoch_ = epoch;
+  cursor_ = 0;
+  order_ = order_of_(options_.num_samples, options_.seed, epoch);
+}
+
+void Sampler::set_state(const SamplerState& state) {
+  if (state.seed != options_.seed) {
+    fail(ErrorKind::Config,
+         str("sampler: the state was saved with seed ", state.seed, ", this run has ", options_.seed),
+         str("resume with seed ", state.seed, ", or begin again with the weights alone"));
+  }
+  if (state.epoch < 0 || state.cursor < 0 || state.cursor / samples_per_step() >= steps_per_epoch()) {
+    fail(ErrorKind::Config,
+         str("sampler: epoch ", state.epoch, " after ", state.cursor, " samples is not a place in ",
+             options_.num_samples, " samples"),
+         "resume with the data that the state was saved with");
+  }
+  if (state.cursor % samples_per_step() != 0) {
+    fail(ErrorKind::Config,
+         str("sampler: the state was saved after ", state.cursor, " samples of epoch ", state.epoch,
+             ", which steps of ", samples_per_step(), " do not come to"),
+         str("resume with as many samples a step as before, or with a number that divides ", state.cursor));
+  }
+  start_epoch(state.epoch);
+  cursor_ = state.cursor;
+}
+
+}  // namespace tandem

@@ -1,0 +1,169 @@
+#include <gtest/gtest.h>
+#include <tandem/sampler.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error_test.h"
+
+namespace tandem {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+using Batches = std::vector<SampleBatch>;
+
+constexpr SamplerOptions kTen{.num_samples = 10, .batch_size = 2, .batches_per_step = 4, .shuffle = false};
+
+// The micro-batches of the next step, from all ranks.
+Batches next_of_all(std::vector<Sampler>& ranks) {
+  Batches all;
+  for (Sampler& rank : ranks) {
+    for (SampleBatch& batch : rank.next()) all.push_back(std::move(batch));
+  }
+  return all;
+}
+
+std::vector<Sampler> samplers_of(const SamplerOptions& options, int num_ranks) {
+  std::vector<Sampler> ranks;
+  for (int rank = 0; rank < num_ranks; ++rank) ranks.emplace_back(options, Shard{.rank = rank, .size = num_ranks});
+  return ranks;
+}
+
+TEST(Sampler, GivesARankItsBlockOfEachStep) {
+  Sampler rank(kTen, {.rank = 1, .size = 2});
+  EXPECT_EQ(rank.steps_per_epoch(), 2);
+  EXPECT_EQ(rank.next(), (Batches{{{4, 5}, 2, 2}, {{6, 7}, 2, 3}}));
+}
+
+TEST(Sampler, FillsTheLastStepFromTheBeginningWithSamplesThatDoNotCount) {
+  std::vector<Sampler> ranks = samplers_of(kTen, 2);
+  next_of_all(ranks);
+  EXPECT_EQ(next_of_all(ranks), (Batches{{{8, 9}, 2, 0}, {{0, 1}, 0, 1}, {{2, 3}, 0, 2}, {{4, 5}, 0, 3}}));
+  EXPECT_EQ(ranks[0].epoch(), 1);
+  EXPECT_EQ(next_of_all(ranks).front(), (SampleBatch{{0, 1}, 2, 0}));
+}
+
+TEST(Sampler, GoesRoundSeveralTimesWhenAStepIsLargerThanTheSet) {
+  Sampler sampler({.num_samples = 3, .batch_size = 2, .batches_per_step = 4, .shuffle = false}, {});
+  EXPECT_EQ(sampler.next(), (Batches{{{0, 1}, 2, 0}, {{2, 0}, 1, 1}, {{1, 2}, 0, 2}, {{0, 1}, 0, 3}}));
+}
+
+TEST(Sampler, DropsTheTailIfAsked) {
+  SamplerOptions options = kTen;
+  options.tail = Tail::Drop;
+  Sampler sampler(options, {});
+  EXPECT_EQ(sampler.steps_per_epoch(), 1);
+  sampler.next();
+  EXPECT_EQ(sampler.state(), (SamplerState{.seed = 0, .epoch = 1, .cursor = 0}));
+}
+
+TEST(Sampler, EvaluatesEverySampleOnceWithShortBatches) {
+  SamplerOptions options = kTen;
+  options.num_samples = 11;
+  options.tail = Tail::Short;
+  std::vector<Sampler> ranks = samplers_of(options, 2);
+  next_of_all(ranks);
+  EXPECT_EQ(ranks[0].next(), (Batches{{{8, 9}, 2, 0}, {{10}, 1, 1}}));
+  EXPECT_EQ(ranks[1].next(), Batches{});
+}
+
+TEST(Sampler, ShufflesByTheSeedAndAnewInEachEpoch) {
+  Sampler sampler({.num_samples = 10, .batch_size = 5, .batches_per_step = 2, .seed = 1}, {});
+  EXPECT_EQ(sampler.next(), (Batches{{{9, 4, 2, 8, 6}, 5, 0}, {{5, 0, 7, 3, 1}, 5, 1}}));
+  EXPECT_EQ(sampler.next(), (Batches{{{9, 0, 3, 4, 1}, 5, 0}, {{5, 6, 2, 8, 7}, 5, 1}}));
+}
+
+TEST(Sampler, TakesAnOrderOfTheCallers) {
+  const EpochOrder backwards = [](std::int64_t num_samples, std::uint64_t, std::int64_t epoch) -> Order {
+    return [=](std::int64_t position) { return (num_samples - 1 - position + epoch) % num_samples; };
+  };
+  Sampler sampler({.num_samples = 4, .batch_size = 4}, {}, backwards);
+  EXPECT_EQ(sampler.next().front().ids, (Ids{3, 2, 1, 0}));
+  EXPECT_EQ(sampler.next().front().ids, (Ids{0, 3, 2, 1}));
+}
+
+// Two epochs of every shape: the steps are those of one rank, and an epoch counts every sample once.
+TEST(Sampler, GivesTheSameStepsOnAnyNumberOfRanks) {
+  for (const std::int64_t num_samples : {1, 7, 16, 61, 200}) {
+    for (const std::int64_t batch_size : {1, 3, 16}) {
+      const SamplerOptions options{
+          .num_samples = num_samples, .batch_size = batch_size, .batches_per_step = 4, .seed = 5};
+      std::vector<Sampler> one = samplers_of(options, 1);
+      std::vector<Sampler> two = samplers_of(options, 2);
+      std::vector<Sampler> four = samplers_of(options, 4);
+      for (int epoch = 0; epoch < 2; ++epoch) {
+        std::vector<int> counts(num_samples, 0);
+        for (std::int64_t step = 0; step < one[0].steps_per_epoch(); ++step) {
+          const Batches batches = next_of_all(one);
+          EXPECT_EQ(next_of_all(two), batches);
+          EXPECT_EQ(next_of_all(four), batches);
+          for (const SampleBatch& batch : batches) {
+            EXPECT_EQ(std::ssize(batch.ids), batch_size);
+            for (std::int64_t i = 0; i < batch.num_counted; ++i) ++counts.at(batch.ids[i]);
+          }
+        }
+        EXPECT_EQ(std::ranges::count(counts, 1), num_samples) << batch_size << " a batch, epoch " << epoch;
+      }
+    }
+  }
+}
+
+TEST(Sampler, ResumesInMidEpochOnAnotherNumberOfRanks) {
+  const SamplerOptions options{.num_samples = 100, .batch_size = 3, .batches_per_step = 4, .seed = 9};
+  std::vector<Sampler> two = samplers_of(options, 2);
+  for (int step = 0; step < 12; ++step) next_of_all(two);
+  const SamplerState state = two[1].state();
+  EXPECT_EQ(state, (SamplerState{.seed = 9, .epoch = 1, .cursor = 36}));
+  std::vector<Sampler> four = samplers_of(options, 4);
+  for (Sampler& rank : four) rank.set_state(state);
+  for (int step = 0; step < 12; ++step) EXPECT_EQ(next_of_all(four), next_of_all(two)) << step;
+}
+
+TEST(Sampler, ResumesWithAnotherStepSizeWhereThatFits) {
+  Sampler before({.num_samples = 100, .batch_size = 4, .batches_per_step = 4, .seed = 9}, {});
+  for (int step = 0; step < 3; ++step) before.next();
+  Sampler after({.num_samples = 100, .batch_size = 4, .batches_per_step = 6, .seed = 9}, {});
+  after.set_state(before.state());
+  EXPECT_EQ(after.next()[0].ids, before.next()[0].ids);
+}
+
+TEST(Sampler, RefusesAStateThatIsNotItsOwn) {
+  Sampler sampler(kTen, {});
+  const auto refusal = [&](const SamplerState& state) { return error_of([&] { sampler.set_state(state); }); };
+  EXPECT_EQ(refusal({.seed = 3}).message(), "sampler: the state was saved with seed 3, this run has 0");
+  EXPECT_EQ(refusal({.seed = 3}).hint(), "resume with seed 3, or begin again with the weights alone");
+  EXPECT_EQ(refusal({.epoch = 2, .cursor = 12}).message(),
+            "sampler: the state was saved after 12 samples of epoch 2, which steps of 8 do not come to");
+  EXPECT_EQ(refusal({.epoch = 2, .cursor = 12}).hint(),
+            "resume with as many samples a step as before, or with a number that divides 12");
+  EXPECT_EQ(refusal({.epoch = 2, .cursor = 16}).message(),
+            "sampler: epoch 2 after 16 samples is not a place in 10 samples");
+  EXPECT_EQ(refusal({.epoch = -1}).message(), "sampler: epoch -1 after 0 samples is not a place in 10 samples");
+  EXPECT_EQ(sampler.state(), SamplerState{});
+}
+
+TEST(Sampler, NamesTheNearestStepThatRanksCanShare) {
+  const auto refusal = [](std::int64_t batches_per_step, int num_ranks) {
+    return error_of([&] { Sampler({.num_samples = 10, .batches_per_step = batches_per_step}, {.size = num_ranks}); });
+  };
+  EXPECT_EQ(refusal(6, 4).message(), "sampler: 6 micro-batches a step cannot be dealt out evenly to 4 ranks");
+  EXPECT_EQ(refusal(6, 4).hint(), "take 4 or 8 micro-batches a step, or another number of ranks");
+  EXPECT_EQ(refusal(2, 3).hint(), "take 3 micro-batches a step, or another number of ranks");
+}
+
+TEST(Sampler, RefusesStepsThatCannotBe) {
+  const auto refusal = [](const SamplerOptions& options) { return error_of([&] { Sampler(options, {}); }); };
+  EXPECT_EQ(refusal({}).message(), "sampler: there are 0 samples");
+  EXPECT_EQ(refusal({}).kind(), ErrorKind::Data);
+  EXPECT_EQ(refusal({.num_samples = 5, .batch_size = 0}).message(),
+            "sampler: a step of 1 micro-batches of 0 samples is not possible");
+  EXPECT_EQ(refusal({.num_samples = 5, .batches_per_step = -2}).kind(), ErrorKind::Config);
+  EXPECT_EQ(refusal({.num_samples = 5, .batch_size = 1L << 40, .batches_per_step = 1L << 40}).kind(),
+            ErrorKind::Config);
+  EXPECT_EQ(refusal({.num_samples = 5, .batch_size = 3, .batches_per_step = 2, .tail = Tail::Drop}).message(),
+            "sampler: 5 samples do not fill a step of 2 micro-batches of 3, so dropping the tail leaves none");
+  EXPECT_EQ(error_of([] { Sampler(kTen, {.rank = 2, .size = 2}); }).message(), "shard: there is no rank 2 among 2");
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,49 @@
+#include <tandem/worker_threads.h>
+
+#include <utility>
+
+namespace tandem {
+
+WorkerThreads::WorkerThreads(int count) {
+  for (int i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+}
+
+WorkerThreads::~WorkerThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+    waiting_.clear();
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void WorkerThreads::add(std::function<void()> task) {
+  if (threads_.empty()) return task();
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(task));
+  }
+  changed_.notify_one();
+}
+
+void WorkerThreads::forget_waiting() {
+  const std::lock_guard lock(mutex_);
+  waiting_.clear();
+}
+
+void WorkerThreads::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
+    if (is_ending_) return;
+    std::function<void()> task = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    task();
+    task = nullptr;  // what it holds is freed without the lock
+    lock.lock();
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,86 @@
+#include <gtest/gtest.h>
+#include <tandem/worker_threads.h>
+
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+TEST(WorkerThreads, DoEveryTask) {
+  for (const int count : {0, 1, 4}) {
+    std::atomic<int> sum = 0;
+    std::latch done(100);
+    WorkerThreads threads(count);
+    for (int i = 1; i <= 100; ++i) {
+      threads.add([&, i] {
+        sum += i;
+        done.count_down();
+      });
+    }
+    done.wait();
+    EXPECT_EQ(sum, 5050) << count << " threads";
+  }
+}
+
+TEST(WorkerThreads, WorkAtTheSameTime) {
+  std::latch meeting(3);
+  WorkerThreads threads(3);
+  for (int i = 0; i < 3; ++i) threads.add([&] { meeting.arrive_and_wait(); });
+  meeting.wait();
+}
+
+TEST(WorkerThreads, BeginInTheOrderOfAdding) {
+  std::vector<int> begun;
+  std::latch done(50);
+  WorkerThreads threads(1);
+  for (int i = 0; i < 50; ++i) {
+    threads.add([&, i] {
+      begun.push_back(i);
+      done.count_down();
+    });
+  }
+  done.wait();
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(begun.at(i), i);
+}
+
+// The first task lasts until the second one is gone, which nobody began.
+TEST(WorkerThreads, GoWithoutBeginningWhatWaits) {
+  std::atomic<bool> has_begun = false;
+  {
+    std::latch busy(1);
+    WorkerThreads threads(1);
+    auto token = std::make_shared<int>();
+    threads.add([&, waiting = std::weak_ptr<int>(token)] {
+      busy.count_down();
+      while (!waiting.expired()) std::this_thread::yield();
+    });
+    threads.add([&, token = std::move(token)] { has_begun = true; });
+    busy.wait();
+  }
+  EXPECT_FALSE(has_begun);
+}
+
+TEST(WorkerThreads, ForgetWhatWaits) {
+  std::atomic<bool> has_begun = false;
+  std::latch busy(1);
+  std::latch last(1);
+  WorkerThreads threads(1);
+  auto token = std::make_shared<int>();
+  threads.add([&, waiting = std::weak_ptr<int>(token)] {
+    busy.count_down();
+    while (!waiting.expired()) std::this_thread::yield();
+  });
+  threads.add([&, token = std::move(token)] { has_begun = true; });
+  busy.wait();
+  threads.forget_waiting();
+  threads.add([&] { last.count_down(); });
+  last.wait();
+  EXPECT_FALSE(has_begun);
+}
+
+}  // namespace
+}  // namespace tandem
