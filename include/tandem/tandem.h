@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tandem/batch_norm.h>
+#include <tandem/batch_plan.h>
 #include <tandem/batch_reading.h>
 #include <tandem/check_replicas.h>
 #include <tandem/clip.h>
@@ -20,6 +21,7 @@
 #include <tandem/shard.h>
 #include <tandem/store.h>
 #include <tandem/sync_batchnorm.h>
+#include <tandem/train_step.h>
 #include <tandem/units.h>
 #include <tandem/work.h>
 #include <tandem/worker_threads.h>
