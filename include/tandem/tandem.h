@@ -2,12 +2,15 @@
 
 #include <tandem/batch_norm.h>
 #include <tandem/check_replicas.h>
+#include <tandem/checkpoint.h>
+#include <tandem/checkpoint_folder.h>
 #include <tandem/communicator.h>
 #include <tandem/config.h>
 #include <tandem/ddp.h>
 #include <tandem/error.h>
 #include <tandem/recompute.h>
 #include <tandem/run_worker.h>
+#include <tandem/safetensors.h>
 #include <tandem/shard.h>
 #include <tandem/store.h>
 #include <tandem/sync_batchnorm.h>
