@@ -10,11 +10,11 @@
 
 namespace tandem {
 
-using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+using NamedTensorList = std::vector<std::pair<std::string, torch::Tensor>>;
 
 // Parameters that are updated alike.
 struct ParameterGroup {
-  NamedTensors parameters;
+  NamedTensorList parameters;
   double weight_decay = 0;
   double lr_factor = 1;  // of the learning rate that `update` is given
 };
@@ -46,10 +46,10 @@ class Optimizer {
   void update(double lr, const torch::Tensor& divisor = {}, const torch::Tensor& found_inf = {});
 
   // What a checkpoint needs, by names such as "exp_avg.layer.weight". These are the tensors in use, not copies.
-  NamedTensors state() const;
+  NamedTensorList state() const;
 
   // Copies from tensors of the same names, shapes and types; else one Error lists what is wrong, and nothing changes.
-  void load_state(const NamedTensors& state);
+  void load_state(const NamedTensorList& state);
 
   const std::vector<ParameterGroup>& groups() const { return groups_; }
 

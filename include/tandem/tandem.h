@@ -4,6 +4,8 @@
 #include <tandem/batch_plan.h>
 #include <tandem/batch_reading.h>
 #include <tandem/check_replicas.h>
+#include <tandem/checkpoint.h>
+#include <tandem/checkpoint_folder.h>
 #include <tandem/clip.h>
 #include <tandem/communicator.h>
 #include <tandem/config.h>
@@ -17,6 +19,7 @@
 #include <tandem/random_key.h>
 #include <tandem/recompute.h>
 #include <tandem/run_worker.h>
+#include <tandem/safetensors.h>
 #include <tandem/sampler.h>
 #include <tandem/shard.h>
 #include <tandem/store.h>

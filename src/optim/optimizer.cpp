@@ -138,14 +138,14 @@ void Optimizer::check_scalar(const Tensor& scalar, const char* name) const {
       "make it on the device of the parameters");
 }
 
-NamedTensors Optimizer::state() const {
-  NamedTensors state;
+NamedTensorList Optimizer::state() const {
+  NamedTensorList state;
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     for (const Entry& entry : entries_) state.emplace_back(str(slots_[slot].name, '.', entry.name), entry.slots[slot]);
   }
   return state;
 }
 
-void Optimizer::load_state(const NamedTensors& state) { load_tensors(this->state(), state, "optimizer"); }
+void Optimizer::load_state(const NamedTensorList& state) { load_tensors(this->state(), state, "optimizer"); }
 
 }  // namespace tandem

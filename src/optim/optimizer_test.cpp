@@ -22,13 +22,13 @@ constexpr std::int64_t kSteps = 20;
 Tensor scalar(double value) { return torch::tensor(value, torch::kFloat); }
 
 // A matrix, a bias, and a weight in another memory order; sizes that leave a rest beside whole vectors.
-NamedTensors make_parameters(torch::ScalarType type) {
+NamedTensorList make_parameters(torch::ScalarType type) {
   const auto values = [&](torch::IntArrayRef sizes) {
     std::int64_t count = 1;
     for (const std::int64_t size : sizes) count *= size;
     return torch::arange(count, type).mul(0.7).cos().view(sizes);
   };
-  NamedTensors parameters = {{"matrix", values({7, 33})},
+  NamedTensorList parameters = {{"matrix", values({7, 33})},
                              {"bias", values({33})},
                              {"filter", values({4, 3, 5, 5}).contiguous(torch::MemoryFormat::ChannelsLast)}};
   for (auto& [name, parameter] : parameters) parameter.requires_grad_();
@@ -40,23 +40,23 @@ Tensor gradient_at(const Tensor& parameter, std::int64_t step) {
   return (angles * 0.3 + static_cast<double>(step)).sin().view_as(parameter);
 }
 
-void set_gradients(const NamedTensors& parameters, std::int64_t step, double factor = 1) {
+void set_gradients(const NamedTensorList& parameters, std::int64_t step, double factor = 1) {
   for (const auto& [name, parameter] : parameters) parameter.mutable_grad() = gradient_at(parameter, step) * factor;
 }
 
-std::vector<Tensor> tensors_of(const NamedTensors& named) {
+std::vector<Tensor> tensors_of(const NamedTensorList& named) {
   std::vector<Tensor> tensors;
   for (const auto& [name, tensor] : named) tensors.push_back(tensor);
   return tensors;
 }
 
-std::vector<Tensor> copies_of(const NamedTensors& named) {
+std::vector<Tensor> copies_of(const NamedTensorList& named) {
   std::vector<Tensor> copies;
   for (const auto& [name, tensor] : named) copies.push_back(tensor.detach().clone());
   return copies;
 }
 
-double largest_difference(const NamedTensors& ours, const NamedTensors& theirs) {
+double largest_difference(const NamedTensorList& ours, const NamedTensorList& theirs) {
   double largest = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {
     largest = std::max(largest, (ours[i].second - theirs[i].second).abs().max().item<double>());
@@ -107,8 +107,8 @@ std::vector<Case> cases() {
 
 class AgainstTorch : public testing::TestWithParam<Case> {
  protected:
-  NamedTensors mine_ = make_parameters(GetParam().type);
-  NamedTensors other_ = make_parameters(GetParam().type);
+  NamedTensorList mine_ = make_parameters(GetParam().type);
+  NamedTensorList other_ = make_parameters(GetParam().type);
 
   // Two groups: the first decays, the second learns three times as fast.
   std::unique_ptr<Optimizer> ours_ = GetParam().ours(
@@ -166,13 +166,13 @@ INSTANTIATE_TEST_SUITE_P(Optimizer, AgainstTorch, testing::ValuesIn(cases()),
 
 class EachOptimizer : public testing::TestWithParam<Case> {
  protected:
-  std::unique_ptr<Optimizer> make(const NamedTensors& parameters) {
+  std::unique_ptr<Optimizer> make(const NamedTensorList& parameters) {
     return GetParam().ours({{.parameters = parameters, .weight_decay = 0.1}});
   }
 };
 
 TEST_P(EachOptimizer, ChangesNothingAtAllInASkippedUpdateAndDoesNotCountIt) {
-  const NamedTensors parameters = make_parameters(GetParam().type);
+  const NamedTensorList parameters = make_parameters(GetParam().type);
   const auto optimizer = make(parameters);
   for (std::int64_t step = 0; step < 3; ++step) {
     const auto before = copies_of(parameters);
@@ -189,7 +189,7 @@ TEST_P(EachOptimizer, ChangesNothingAtAllInASkippedUpdateAndDoesNotCountIt) {
     set_gradients(parameters, step);
     optimizer->update(0.1, scalar(2), found_inf(global_norm(optimizer->gradients())));
   }
-  const NamedTensors others = make_parameters(GetParam().type);
+  const NamedTensorList others = make_parameters(GetParam().type);
   const auto undisturbed = make(others);
   for (std::int64_t step = 0; step < 3; ++step) {
     set_gradients(others, step);
@@ -199,7 +199,7 @@ TEST_P(EachOptimizer, ChangesNothingAtAllInASkippedUpdateAndDoesNotCountIt) {
 }
 
 TEST_P(EachOptimizer, LeavesAParameterWithoutGradientAloneAndItsStateToo) {
-  const NamedTensors parameters = make_parameters(GetParam().type);
+  const NamedTensorList parameters = make_parameters(GetParam().type);
   const auto optimizer = make(parameters);
   set_gradients(parameters, 0);
   optimizer->update(0.1);
@@ -219,9 +219,9 @@ TEST_P(EachOptimizer, LeavesAParameterWithoutGradientAloneAndItsStateToo) {
 }
 
 TEST_P(EachOptimizer, GoesOnWithEqualBitsFromAStoredState) {
-  const NamedTensors parameters = make_parameters(GetParam().type);
+  const NamedTensorList parameters = make_parameters(GetParam().type);
   const auto optimizer = make(parameters);
-  const auto train = [](const NamedTensors& tensors, Optimizer& with, std::int64_t from) {
+  const auto train = [](const NamedTensorList& tensors, Optimizer& with, std::int64_t from) {
     for (std::int64_t step = from; step < from + 3; ++step) {
       set_gradients(tensors, step);
       with.update(0.1);
@@ -229,7 +229,7 @@ TEST_P(EachOptimizer, GoesOnWithEqualBitsFromAStoredState) {
   };
   train(parameters, *optimizer, 0);
 
-  NamedTensors resumed, stored;
+  NamedTensorList resumed, stored;
   for (const auto& [name, tensor] : parameters) resumed.emplace_back(name, tensor.detach().clone().requires_grad_());
   for (const auto& [name, tensor] : optimizer->state()) stored.emplace_back(name, tensor.contiguous().clone());
   const auto other = make(resumed);
@@ -244,7 +244,7 @@ TEST_P(EachOptimizer, GivesTheSameBitsWithOneThreadAndWithThree) {
   std::vector<std::vector<Tensor>> results;
   for (const int threads : {1, 3}) {
     torch::set_num_threads(threads);
-    const NamedTensors large = {{"w", torch::arange(100'003, GetParam().type).sin().requires_grad_()}};
+    const NamedTensorList large = {{"w", torch::arange(100'003, GetParam().type).sin().requires_grad_()}};
     const auto optimizer = make(large);
     for (std::int64_t step = 0; step < 3; ++step) {
       set_gradients(large, step);
@@ -260,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizer, EachOptimizer, testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(Optimizer, LeavesTheMeanGradientBehind) {
-  const NamedTensors parameters = {{"w", torch::zeros({2}).requires_grad_()}};
+  const NamedTensorList parameters = {{"w", torch::zeros({2}).requires_grad_()}};
   AdamW optimizer({{.parameters = parameters}});
   parameters[0].second.mutable_grad() = torch::tensor({12.0F, 6.0F});
   optimizer.update(0.1, scalar(4));
@@ -268,10 +268,10 @@ TEST(Optimizer, LeavesTheMeanGradientBehind) {
 }
 
 TEST(Optimizer, NamesWhatIsWrongWithAStateAndChangesNothing) {
-  const NamedTensors parameters = {{"w", torch::zeros({2}).requires_grad_()},
+  const NamedTensorList parameters = {{"w", torch::zeros({2}).requires_grad_()},
                                    {"b", torch::zeros({3}).requires_grad_()}};
   AdamW optimizer({{.parameters = parameters}});
-  const NamedTensors stored = {{"exp_avg.w", torch::ones({2})},
+  const NamedTensorList stored = {{"exp_avg.w", torch::ones({2})},
                                {"exp_avg.b", torch::ones({4})},
                                {"exp_avg_sq.w", torch::ones({2}, torch::kDouble)},
                                {"exp_avg_sq.b", torch::ones({3})},
@@ -286,7 +286,7 @@ TEST(Optimizer, NamesWhatIsWrongWithAStateAndChangesNothing) {
 }
 
 TEST(Optimizer, ListsFiveMistakesOfAStateAndCountsTheRest) {
-  const NamedTensors parameters = {{"a", torch::zeros({1}).requires_grad_()},
+  const NamedTensorList parameters = {{"a", torch::zeros({1}).requires_grad_()},
                                    {"b", torch::zeros({1}).requires_grad_()},
                                    {"c", torch::zeros({1}).requires_grad_()}};
   AdamW optimizer({{.parameters = parameters}});
@@ -296,7 +296,7 @@ TEST(Optimizer, ListsFiveMistakesOfAStateAndCountsTheRest) {
 }
 
 TEST(Optimizer, RefusesWeightsOf16Bits) {
-  const NamedTensors parameters = {{"w", torch::zeros({2}, torch::kBFloat16).requires_grad_()}};
+  const NamedTensorList parameters = {{"w", torch::zeros({2}, torch::kBFloat16).requires_grad_()}};
   EXPECT_EQ(error_of([&] { AdamW optimizer({{.parameters = parameters}}); }).what(),
             std::string("optimizer: parameter w is BFloat16, in which small updates are lost\n"
                         "hint: keep float32 weights; autocast (--precision) makes the 16-bit copies"));
@@ -331,7 +331,7 @@ TEST(Optimizer, RefusesADivisorThatTheKernelWouldMisread) {
 }
 
 TEST(Optimizer, RefusesOptionsThatCannotBe) {
-  const NamedTensors parameters = {{"w", torch::zeros({2}).requires_grad_()}};
+  const NamedTensorList parameters = {{"w", torch::zeros({2}).requires_grad_()}};
   EXPECT_EQ(error_of([&] { AdamW optimizer({{.parameters = parameters}}, {.beta2 = 1}); }).message(),
             "beta2 is 1; it must be at least 0 and below 1");
   EXPECT_EQ(error_of([&] { Sgd optimizer({{.parameters = parameters}}, {.nesterov = true}); }).message(),

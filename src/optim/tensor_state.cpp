@@ -29,7 +29,7 @@ std::string list_text(std::span<const std::string> wrong) {
   return str(join(wrong.first(kMaxListed), "; "), "; and ", wrong.size() - kMaxListed, " more");
 }
 
-std::vector<std::string> differences(const NamedTensors& own, const std::map<std::string, Tensor>& stored) {
+std::vector<std::string> differences(const NamedTensorList& own, const std::map<std::string, Tensor>& stored) {
   std::vector<std::string> wrong;
   std::map<std::string, Tensor> unknown = stored;
   for (const auto& [name, tensor] : own) {
@@ -46,7 +46,7 @@ std::vector<std::string> differences(const NamedTensors& own, const std::map<std
 
 }  // namespace
 
-void load_tensors(const NamedTensors& own, const NamedTensors& stored, std::string_view owner) {
+void load_tensors(const NamedTensorList& own, const NamedTensorList& stored, std::string_view owner) {
   const std::map<std::string, Tensor> by_name(stored.begin(), stored.end());
   if (const auto wrong = differences(own, by_name); !wrong.empty()) {
     fail(ErrorKind::Checkpoint, str(owner, ": the stored state is of another model or kind: ", list_text(wrong)),
