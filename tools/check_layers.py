@@ -37,7 +37,7 @@ PUBLIC_HEADERS = {
     "tandem/length_order.h": "data", "tandem/loader.h": "data", "tandem/permutation.h": "data",
     "tandem/sampler.h": "data", "tandem/shard.h": "data", "tandem/worker_threads.h": "data",
     "tandem/clip.h": "optim", "tandem/optimizer.h": "optim",
-    "tandem/batch_plan.h": "train", "tandem/train_step.h": "train",
+    "tandem/batch_plan.h": "train", "tandem/train_step.h": "train", "tandem/training.h": "train",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")

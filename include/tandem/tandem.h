@@ -25,6 +25,7 @@
 #include <tandem/store.h>
 #include <tandem/sync_batchnorm.h>
 #include <tandem/train_step.h>
+#include <tandem/training.h>
 #include <tandem/units.h>
 #include <tandem/work.h>
 #include <tandem/worker_threads.h>

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <tandem/batch_plan.h>
+#include <tandem/checkpoint.h>
+#include <tandem/communicator.h>
+#include <tandem/optimizer.h>
+#include <tandem/sampler.h>
+#include <tandem/train_step.h>
+#include <torch/nn/module.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+struct TrainingOptions {
+  std::int64_t epochs = 1;
+  std::optional<std::int64_t> max_steps = {};
+  std::uint64_t seed = 1;
+  std::int64_t save_every = 0;
+  Retention retention = {};
+  std::string resume = "auto";
+  std::optional<std::chrono::milliseconds> stop_at = {};
+};
+
+template <class Visitor>
+void visit_fields(TrainingOptions& o, Visitor&& field) {
+  field("epochs", o.epochs, "how often each sample is used");
+  field("max-steps", o.max_steps, "end after so many steps, if that comes first");
+  field("seed", o.seed, "decides first weights, order of samples, dropout");
+  field("save-every", o.save_every, "steps from checkpoint to checkpoint; 0: one at the end");
+  field("", o.retention, "checkpoints");
+  field("resume", o.resume, "auto: go on if there is a checkpoint; latest: there must be one; no; PATH; weights:PATH");
+  field("stop-at", o.stop_at, "save and end after this long, such as 11h30m");
+}
+
+// A run from step to step: where it stands, when it saves, when it ends, and how it goes on later. Every rank has one;
+// the first saves. What it says in `notes` is for the user's eyes.
+class Training {
+ public:
+  // The module is that of the DistributedDataParallel, which exists already; checkpoints go to `folder`, or nowhere if
+  // it is empty. All of these outlive the training.
+  Training(torch::nn::Module& module, Optimizer& optimizer, Communicator& comm, const BatchPlan& plan,
+           const TrainingOptions& options, std::filesystem::path folder = {});
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+  ~Training();
+
+  // The data that the steps use: a Loader or a Sampler. Goes on where the checkpoint was, if there is one to resume.
+  template <class Samples>
+  void begin(Samples& samples) {
+    begin(Source{.state = [&samples] { return samples.state(); },
+                 .set = [&samples](const SamplerState& state) { samples.set_state(state); },
+                 .steps_per_epoch = samples.steps_per_epoch()});
+  }
+
+  // Whether another step is due. If not, the last one has been saved.
+  bool has_next() const;
+  std::int64_t step() const;       // that is due; steps count from 0
+  std::int64_t num_steps() const;  // of the whole run
+
+  // For train_step.
+  StepOptions step_options(double lr, double max_norm = 0) const;
+
+  // After train_step. Saves if it is time; ends the run if a rank was asked to (SIGTERM, --stop-at, ask_to_stop).
+  void end_step();
+
+  // Every rank ends after the step in which one rank calls this.
+  void ask_to_stop(const std::string& why);
+  const std::string& why_stopped() const;  // empty: not at all, or by having done all steps
+
+  const std::vector<std::string>& notes() const;
+
+ private:
+  struct Source {
+    std::function<SamplerState()> state;
+    std::function<void(const SamplerState&)> set;
+    std::int64_t steps_per_epoch = 0;
+  };
+  void begin(Source source);
+
+  struct Run;
+  std::unique_ptr<Run> run_;
+};
+
+}  // namespace tandem

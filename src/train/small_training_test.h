@@ -1,0 +1,50 @@
+#pragma once
+
+#include <tandem/training.h>
+#include <torch/torch.h>
+
+#include <filesystem>
+
+#include "train/small_net_test.h"
+
+namespace tandem {
+
+// One process' part of a training.
+class SmallTraining {
+ public:
+  SmallTraining(Communicator& comm, const BatchOptions& batch, TrainingOptions options,
+                const std::filesystem::path& folder)
+      : comm_(comm),
+        plan_(plan_batch(batch, comm.world().size)),
+        training_(*model_.module(), optimizer_, comm_, plan_, options, folder) {
+    training_.begin(sampler_);
+  }
+
+  void step() {
+    const auto loss = [&](const SampleBatch& batch) { return small_loss(model_, batch); };
+    train_step(model_, optimizer_, sampler_.next(), loss, training_.step_options(0.01, 1));
+    training_.end_step();
+  }
+
+  Training& operator*() { return training_; }
+  Training* operator->() { return &training_; }
+  SmallNet& net() { return model_.module(); }
+
+ private:
+  static SmallNet first_weights() {
+    torch::set_num_threads(1);
+    torch::manual_seed(1);
+    return {};
+  }
+
+  Communicator& comm_;
+  SmallModel model_{first_weights(), comm_};
+  AdamW optimizer_{*model_.module()};
+  BatchPlan plan_;
+  Sampler sampler_{
+      {.num_samples = 37, .batch_size = plan_.batch_size, .batches_per_step = plan_.batches_per_step(), .seed = 5},
+      shard_of(comm_.world())};
+  Training training_;
+};
+
+}  // namespace tandem

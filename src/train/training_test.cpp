@@ -1,0 +1,173 @@
+#include <gtest/gtest.h>
+#include <tandem/training.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "base/error_test.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "multiproc/run_ranks.h"
+#include "multiproc/shared_folder.h"
+#include "train/small_training_test.h"
+
+namespace tandem {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kShards = 4;
+
+TrainingOptions ten_steps() { return {.epochs = 100, .max_steps = 10, .seed = 5}; }
+
+// Runs the training on so many ranks until its end, or until step `last` if that comes first.
+void run_until(int num_ranks, std::int64_t last, const fs::path& folder, TrainingOptions options = ten_steps()) {
+  run_ranks(num_ranks, [&](const World& world) {
+    Communicator comm = Communicator::join();
+    SmallTraining training(comm, {.batch_size = 3, .shards = kShards}, options, folder);
+    while (training->has_next()) {
+      if (last < 10 && training->step() + 1 == last && world.rank == world.size - 1) training->ask_to_stop("enough");
+      training.step();
+    }
+    EXPECT_EQ(training->why_stopped(), last < 10 ? "enough" : "");
+    EXPECT_EQ(training->step(), std::min<std::int64_t>(last, 10));
+  });
+}
+
+void expect_same_files(const fs::path& a, const fs::path& b) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_EQ(read_file(a / name), read_file(b / name)) << name;
+  }
+}
+
+TEST(Training, EndsInTheSameBytesWhereverItWasStoppedAndOnWhateverRanksItGoesOn) {
+  const SharedFolder folder;
+  run_until(1, 10, folder / "whole");
+  run_until(2, 3, folder / "parts");
+  run_until(4, 7, folder / "parts");
+  run_until(1, 10, folder / "parts");
+  expect_same_files(folder / "whole/step-00000010", folder / "parts/step-00000010");
+}
+
+TEST(Training, SavesTheSameStepOnAllRanksWhenOneGetsSigterm) {
+  const SharedFolder folder;
+  run_ranks(2, [&](const World& world) {
+    Communicator comm = Communicator::join();
+    SmallTraining training(comm, {.batch_size = 3, .shards = kShards}, ten_steps(), folder / "checkpoints");
+    while (training->has_next()) {
+      if (world.rank == 1 && training->step() == 3) std::raise(SIGTERM);
+      training.step();
+    }
+    EXPECT_EQ(training->why_stopped(), "SIGTERM");
+    EXPECT_EQ(training->step(), 4);
+    comm.barrier();
+    EXPECT_TRUE(fs::exists(folder / "checkpoints/step-00000004/DONE"));
+  });
+}
+
+TEST(Training, StopsWhenItsTimeIsOver) {
+  const SharedFolder folder;
+  TrainingOptions options = ten_steps();
+  options.stop_at = 0ms;
+  Communicator comm = Communicator::join();
+  SmallTraining training(comm, {.batch_size = 3}, options, folder / "checkpoints");
+  training.step();
+  EXPECT_FALSE(training->has_next());
+  EXPECT_EQ(training->why_stopped(), "--stop-at");
+  EXPECT_TRUE(fs::exists(folder / "checkpoints/step-00000001/DONE"));
+}
+
+TEST(Training, KeepsWhatItWasToldTo) {
+  const SharedFolder folder;
+  TrainingOptions options = ten_steps();
+  options.save_every = 2;
+  options.retention.keep_last = 2;
+  Communicator comm = Communicator::join();
+  SmallTraining training(comm, {.batch_size = 3}, options, folder / "checkpoints");
+  while (training->has_next()) training.step();
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder / "checkpoints")) {
+    if (entry.is_directory()) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"step-00000008", "step-00000010"}));
+}
+
+// A run of one rank in this process, up to step `last`.
+std::vector<std::string> notes_of(const BatchOptions& batch, const std::string& resume, std::int64_t last,
+                                  const fs::path& folder) {
+  Communicator comm = Communicator::join();
+  TrainingOptions options = ten_steps();
+  options.resume = resume;
+  options.max_steps = last;
+  options.save_every = 2;
+  SmallTraining training(comm, batch, options, folder);
+  while (training->has_next()) training.step();
+  return training->notes();
+}
+
+const BatchOptions kFourShards{.batch_size = 3, .shards = kShards};
+using Notes = std::vector<std::string>;
+
+TEST(Training, BeginsAnewOrGoesOnAsItWasTold) {
+  const SharedFolder folder;
+  const fs::path first = folder / "first", second = folder / "second";
+  EXPECT_EQ(notes_of(kFourShards, "auto", 2, first), Notes());
+  EXPECT_EQ(notes_of(kFourShards, "auto", 4, first),
+            Notes{str("resumed from ", first / "step-00000002", ", at step 2")});
+  EXPECT_EQ(notes_of(kFourShards, "latest", 6, first),
+            Notes{str("resumed from ", first / "step-00000004", ", at step 4")});
+  EXPECT_EQ(notes_of(kFourShards, first / "step-00000002", 4, second),
+            Notes{str("resumed from ", first / "step-00000002", ", at step 2")});
+  expect_same_files(first / "step-00000004", second / "step-00000004");
+  EXPECT_EQ(notes_of(kFourShards, str("weights:", first), 0, second),
+            Notes{str("weights from ", first / "step-00000006")});
+  EXPECT_EQ(notes_of(kFourShards, "no", 2, second), Notes());
+}
+
+TEST(Training, WantsACheckpointWhereItWasToldThatThereIsOne) {
+  const SharedFolder folder;
+  for (const std::string& resume : {std::string("latest"), std::string("weights"), std::string(folder / "none")}) {
+    const Error error = error_of([&] { notes_of(kFourShards, resume, 2, folder / "none"); });
+    EXPECT_EQ(error.message(), str("resume: there is no complete checkpoint in ", folder / "none"));
+    EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
+  }
+}
+
+TEST(Training, PassesOverATornCheckpointAndEndsInTheSameBytes) {
+  const SharedFolder folder;
+  notes_of(kFourShards, "no", 8, folder / "whole");
+  notes_of(kFourShards, "no", 6, folder / "torn");
+  fs::resize_file(folder / "torn/step-00000006/optimizer.safetensors", 100);
+  const Notes notes = notes_of(kFourShards, "auto", 8, folder / "torn");
+  ASSERT_EQ(notes.size(), 2U);
+  EXPECT_TRUE(notes[0].starts_with(str("passed over ", folder / "torn/step-00000006", ": "))) << notes[0];
+  EXPECT_EQ(notes[1], str("resumed from ", folder / "torn/step-00000004", ", at step 4"));
+  expect_same_files(folder / "whole/step-00000008", folder / "torn/step-00000008");
+}
+
+TEST(Training, RefusesInExactModeWhatWouldLeadToOtherBits) {
+  const SharedFolder folder;
+  notes_of(kFourShards, "auto", 2, folder / "run");
+  EXPECT_EQ(error_of([&] { notes_of({.batch_size = 3, .shards = 2}, "auto", 4, folder / "run"); }).message(),
+            "resume: the checkpoint was made with shards 4, this run has 2, which gives other bits");
+  EXPECT_EQ(notes_of({.batch_size = 3, .accumulate = 4}, "auto", 4, folder / "run").size(), 1U);
+}
+
+TEST(Training, WithoutExactModeGoesOnWithTheSameBitsOnAsManyRanks) {
+  const SharedFolder folder;
+  const auto run = [&](const fs::path& name, std::int64_t last) {
+    run_ranks(2, [&](const World&) { notes_of({.batch_size = 3, .accumulate = 2}, "auto", last, name); });
+  };
+  run(folder / "whole", 6);
+  run(folder / "parts", 4);
+  run(folder / "parts", 6);
+  expect_same_files(folder / "whole/step-00000006", folder / "parts/step-00000006");
+}
+
+}  // namespace
+}  // namespace tandem
