@@ -61,6 +61,7 @@ bench: build  ## measure against peers (ONLY=name: one); rows go to bench/result
 check:  ## layers, style, format and lint
 	@tools/setup.sh check
 	@$(MAKE) --no-print-directory build PRESET=dev
+	@cmake --build build/dev --parallel $(JOBS) --target benches
 	@$(READ_SETUP); "$$python" tools/check.py build/dev
 
 format:  ## lay out the C++ files by .clang-format

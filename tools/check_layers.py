@@ -30,16 +30,21 @@ PUBLIC_HEADERS = {
     "tandem/error.h": "base", "tandem/random_key.h": "base", "tandem/world.h": "base", "tandem/units.h": "base",
     "tandem/config.h": "config", "tandem/field.h": "config", "tandem/value.h": "config",
     "tandem/communicator.h": "comm", "tandem/store.h": "comm", "tandem/work.h": "comm",
+    "tandem/checkpoint.h": "checkpoint", "tandem/checkpoint_folder.h": "checkpoint", "tandem/safetensors.h": "checkpoint",
     "tandem/check_replicas.h": "ddp", "tandem/ddp.h": "ddp",
     "tandem/batch_norm.h": "kernels", "tandem/recompute.h": "kernels",
     "tandem/batch_reading.h": "data", "tandem/dataset.h": "data",
     "tandem/length_order.h": "data", "tandem/loader.h": "data", "tandem/permutation.h": "data",
     "tandem/sampler.h": "data", "tandem/shard.h": "data", "tandem/worker_threads.h": "data",
+    "tandem/clip.h": "optim", "tandem/optimizer.h": "optim",
+    "tandem/batch_plan.h": "train", "tandem/train_step.h": "train",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
 TORCH_FREE = {"base", "config", "data", "launch", "cli", "text"}
-TORCH_FREE_FILES = re.compile(r"src/comm/shm/(?!shm(_test)?\.)")  # shm.cpp is the Transport, the rest its core
+TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors
+    r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
+    r"|include/tandem/checkpoint_folder\.h")
 TESTS = ("*_test.cpp", "*_test.cu", "tests/*")
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "CLI/": ("src/config/flags.cpp",), "nlohmann/": ("src/base/json.cpp",), "yaml-cpp/": ("src/config/yaml.cpp",),
@@ -86,10 +91,14 @@ def wrong_layer(path: str, name: str, target: str) -> str | None:
     return f"{module} may not include {wanted} ({name})"
 
 
+def is_torch_free(path: str) -> bool:
+    return module_of(path) in TORCH_FREE or TORCH_FREE_FILES.match(path) is not None
+
+
 def wrong_torch(path: str, name: str) -> str | None:
-    is_free = module_of(path) in TORCH_FREE or TORCH_FREE_FILES.match(path)
-    brings_torch = name.startswith(TORCH) or PUBLIC_HEADERS.get(name, "base") not in TORCH_FREE
-    return f"{path} is free of torch and may not include {name}" if is_free and brings_torch else None
+    is_torch_header = name in PUBLIC_HEADERS and not is_torch_free("include/" + name)
+    brings_torch = name.startswith(TORCH) or is_torch_header
+    return f"{path} is free of torch and may not include {name}" if is_torch_free(path) and brings_torch else None
 
 
 def wrong_include(path: str, name: str, quoted: bool, files: set[str]) -> str | None:

@@ -138,7 +138,7 @@ Json array(const std::vector<double>& values) { return Json::Array(values.begin(
 
 Json measure(const GptOptions& options, const World& world) {
   std::optional<Communicator> comm;
-  if (options.mode != Mode::Alone) comm = Communicator::join({.transport = options.transport});
+  if (options.mode != Mode::Alone) comm.emplace(Communicator::join({.transport = options.transport}));
   Training training(options, world.rank);
   std::vector<double> alone;
   std::vector<double> together;

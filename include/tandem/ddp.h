@@ -88,6 +88,7 @@ class DataParallel {
   NoSync no_sync();
   void finish();
   const DdpStats& stats() const;
+  Reducer& reducer() { return *reducer_; }
 
  private:
   std::unique_ptr<Reducer> reducer_;
@@ -132,6 +133,9 @@ class DistributedDataParallel {
   void finish() { parallel_.finish(); }
 
   const DdpStats& stats() const { return parallel_.stats(); }
+
+  // For train_step, which is a function of its own.
+  Reducer& reducer() { return parallel_.reducer(); }
 
  private:
   Holder module_;

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <tandem/batch_norm.h>
+#include <tandem/batch_plan.h>
 #include <tandem/batch_reading.h>
 #include <tandem/check_replicas.h>
+#include <tandem/checkpoint.h>
+#include <tandem/checkpoint_folder.h>
+#include <tandem/clip.h>
 #include <tandem/communicator.h>
 #include <tandem/config.h>
 #include <tandem/dataset.h>
@@ -10,14 +14,17 @@
 #include <tandem/error.h>
 #include <tandem/length_order.h>
 #include <tandem/loader.h>
+#include <tandem/optimizer.h>
 #include <tandem/permutation.h>
 #include <tandem/random_key.h>
 #include <tandem/recompute.h>
 #include <tandem/run_worker.h>
+#include <tandem/safetensors.h>
 #include <tandem/sampler.h>
 #include <tandem/shard.h>
 #include <tandem/store.h>
 #include <tandem/sync_batchnorm.h>
+#include <tandem/train_step.h>
 #include <tandem/units.h>
 #include <tandem/work.h>
 #include <tandem/worker_threads.h>

@@ -2,6 +2,7 @@
 
 #include <tandem/error.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -16,7 +17,7 @@ using Tree = nlohmann::ordered_json;
 constexpr const char* kHint = "the file may be damaged, or made by another program or version";
 
 // Deep enough for any real file, shallow enough for recursion.
-constexpr int kMaxDepth = 200;
+constexpr std::size_t kMaxDepth = 200;
 
 template <class T>
 const T& get_as(
@@ -27,44 +28,104 @@ const T& get_as(
   fail(ErrorKind::Data, str("json: expected ", wanted, ", found ", kNames[value.index()]), kHint);
 }
 
-}  // namespace
-
-// Goes between our values and the library's.
-class JsonText {
+// Builds our values from what the library reads. (The library's own tree lets the last of two members of one name win.)
+class JsonReader : public nlohmann::json_sax<Tree> {
  public:
-  static Json from_tree(const Tree& tree) {
-    switch (tree.type()) {
-      case Tree::value_t::boolean: return tree.get<bool>();
-      case Tree::value_t::number_integer: return tree.get<std::int64_t>();
-      case Tree::value_t::number_unsigned: return from_unsigned(tree.get<std::uint64_t>());
-      case Tree::value_t::number_float: return tree.get<double>();
-      case Tree::value_t::string: return tree.get<std::string>();
-      case Tree::value_t::array: {
-        Json::Array array;
-        for (const Tree& item : tree) array.push_back(from_tree(item));
-        return array;
-      }
-      case Tree::value_t::object: {
-        Json::Object object;
-        for (const auto& [name, item] : tree.items()) object.emplace_back(name, from_tree(item));
-        return object;
-      }
-      default: return {};
+  explicit JsonReader(std::string_view where) : where_(where) {}
+
+  Json take() { return std::move(whole_); }
+
+  bool null() override { return add({}); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(std::int64_t value) override { return add(value); }
+  bool number_unsigned(std::uint64_t value) override {
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return add(static_cast<double>(value));
+    }
+    return add(static_cast<std::int64_t>(value));
+  }
+  bool number_float(double value, const std::string& /*text*/) override { return add(value); }
+  bool string(std::string& value) override { return add(std::move(value)); }
+  bool binary(Tree::binary_t& /*value*/) override { return false; }
+
+  bool start_object(std::size_t /*unknown*/) override { return open(Json::Object{}); }
+  bool key(std::string& name) override {
+    open_.back().name = std::move(name);
+    return true;
+  }
+  bool end_object() override {
+    Json::Object object = std::get<Json::Object>(std::move(open_.back().members));
+    check_names(object);
+    return close(std::move(object));
+  }
+  bool start_array(std::size_t /*unknown*/) override { return open(Json::Array{}); }
+  bool end_array() override { return close(std::get<Json::Array>(std::move(open_.back().members))); }
+
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& error) override {
+    const std::string_view what = error.what();
+    const std::size_t sentence = what.find("] ");
+    fail(ErrorKind::Data, str("json: ", where_, ": ", what.substr(sentence == what.npos ? 0 : sentence + 2)), kHint);
+  }
+
+ private:
+  // An array or object whose end has not come yet.
+  struct Open {
+    std::variant<Json::Array, Json::Object> members;
+    std::string name;  // of the next member
+  };
+
+  bool add(Json value) {
+    if (open_.empty()) {
+      whole_ = std::move(value);
+    } else if (auto* array = std::get_if<Json::Array>(&open_.back().members)) {
+      array->push_back(std::move(value));
+    } else {
+      std::get<Json::Object>(open_.back().members).emplace_back(std::move(open_.back().name), std::move(value));
+    }
+    return true;
+  }
+
+  template <class Members>
+  bool open(Members none) {
+    if (open_.size() == kMaxDepth) {
+      fail(ErrorKind::Data, str("json: ", where_, " is nested deeper than ", kMaxDepth, " levels"), kHint);
+    }
+    open_.push_back({.members = std::move(none), .name = {}});
+    return true;
+  }
+
+  template <class Members>
+  bool close(Members members) {
+    open_.pop_back();
+    return add(std::move(members));
+  }
+
+  void check_names(const Json::Object& object) const {
+    std::vector<std::string_view> names;
+    for (const auto& [name, value] : object) names.push_back(name);
+    std::ranges::sort(names);
+    const auto twice = std::ranges::adjacent_find(names);
+    if (twice != names.end()) {
+      fail(ErrorKind::Data, str("json: ", where_, " has two members '", *twice, "' in one object"), kHint);
     }
   }
 
+  std::string_view where_;
+  Json whole_;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+// Gives our values to the library to be written.
+class JsonText {
+ public:
   static Tree to_tree(const Json& json) {
     return std::visit([](const auto& value) { return to_tree_of(value); }, json.value_);
   }
 
  private:
-  static Json from_unsigned(std::uint64_t value) {
-    if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return static_cast<std::int64_t>(value);
-    }
-    return static_cast<double>(value);
-  }
-
   template <class T>
   static Tree to_tree_of(const T& value) {
     return Tree(value);
@@ -77,7 +138,9 @@ class JsonText {
   }
   static Tree to_tree_of(const Json::Object& object) {
     Tree tree = Tree::object();
-    for (const auto& [name, item] : object) tree[name] = to_tree(item);
+    // The library's own ways to add a member look through all others for its name.
+    auto& members = tree.get_ref<Tree::object_t&>();
+    for (const auto& [name, item] : object) members.emplace_back(name, to_tree(item));
     return tree;
   }
 };
@@ -105,18 +168,12 @@ const Json& Json::at(std::string_view name) const {
 }
 
 Json parse_json(std::string_view text, std::string_view where) {
-  const auto check_depth = [&](int depth, Tree::parse_event_t, const Tree&) {
-    if (depth > kMaxDepth)
-      fail(ErrorKind::Data, str("json: ", where, " is nested deeper than ", kMaxDepth, " levels"), kHint);
-    return true;
-  };
-  try {
-    return JsonText::from_tree(Tree::parse(text, check_depth));
-  } catch (const Tree::parse_error& error) {
-    const std::string_view what = error.what();
-    const std::size_t sentence = what.find("] ");
-    fail(ErrorKind::Data, str("json: ", where, ": ", what.substr(sentence == what.npos ? 0 : sentence + 2)), kHint);
+  if (text.find('\0') != text.npos) {  // which the library would take for the end
+    fail(ErrorKind::Data, str("json: ", where, " has a zero byte"), kHint);
   }
+  JsonReader reader(where);
+  Tree::sax_parse(text, &reader);
+  return reader.take();
 }
 
 std::string json_text(const Json& value) {

@@ -48,7 +48,8 @@ class Json {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
 };
 
-// One whole JSON text; `where` is the file that an Error should name.
+// One whole JSON text; `where` is the file that an Error should name. Two members of one name in one object are an
+// Error.
 Json parse_json(std::string_view text, std::string_view where);
 
 // On one line, or indented by two spaces. Numbers that are not finite become null, since JSON has no word for them;

@@ -71,6 +71,20 @@ TEST(Json, RefusesNestingThatWouldExhaustTheStack) {
   EXPECT_EQ(message_of([&] { parse_json(deep, "f"); }), "json: f is nested deeper than 200 levels");
 }
 
+TEST(Json, DoesNotTakeAZeroByteForTheEnd) {
+  EXPECT_EQ(message_of([] { parse_json(std::string("{}\0{", 4), "f"); }), "json: f has a zero byte");
+}
+
+TEST(Json, RefusesTwoMembersOfOneName) {
+  EXPECT_EQ(message_of([] { parse_json(R"({"b": {"a": 1, "c": 2, "a": 1}})", "f"); }),
+            "json: f has two members 'a' in one object");
+  EXPECT_EQ(parse_json(R"([{"a": 1}, {"a": 2}])", "f").as_array().at(1).at("a").as_integer(), 2);
+}
+
+TEST(Json, RefusesNumbersThatNoDoubleHolds) {
+  EXPECT_NE(message_of([] { parse_json("[1e999]", "f"); }).find("number overflow"), std::string::npos);
+}
+
 TEST(Json, NamesBothTypesWhenTheyDiffer) {
   EXPECT_EQ(message_of([] { Json("x").as_integer(); }), "json: expected integer, found string");
   EXPECT_EQ(message_of([] { Json(1.5).as_integer(); }), "json: expected integer, found number");

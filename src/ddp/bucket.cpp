@@ -53,15 +53,18 @@ Bucket make_bucket(std::span<const Tensor> parameters, std::int64_t num_extra, W
   return bucket;
 }
 
-std::int64_t Bucket::reduce(Communicator& comm) {
-  const double size = comm.world().size;
+std::int64_t Bucket::reduce(Communicator& comm, double divisor) {
   if (!wire.defined()) {
-    work = comm.all_reduce(flat, ReduceOp::Sum, size);
+    work = comm.all_reduce(flat, ReduceOp::Sum, divisor);
     return static_cast<std::int64_t>(flat.nbytes());
   }
-  // Divided first: 16 bits may not hold the sum.
+  // The mean travels: 16 bits may not hold the sum.
+  const double size = comm.world().size;
   torch::div_out(wire, flat, torch::scalar_tensor(size, flat.options()));
-  work = comm.all_reduce(wire).then([flat = flat, wire = wire] { flat.copy_(wire); });
+  work = comm.all_reduce(wire).then([flat = flat, wire = wire, factor = size / divisor] {
+    flat.copy_(wire);
+    if (factor != 1) flat.mul_(factor);
+  });
   return static_cast<std::int64_t>(wire.nbytes());
 }
 

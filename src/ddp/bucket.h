@@ -19,8 +19,8 @@ struct Bucket {
   torch::Tensor extra;                // the end of `flat`
   Work work;
 
-  // Makes `flat` the mean over the ranks; returns the count of bytes that travel. `work` says when it is done.
-  std::int64_t reduce(Communicator& comm);
+  // Makes `flat` the sum over the ranks, divided; returns the count of bytes that travel. `work` says when it is done.
+  std::int64_t reduce(Communicator& comm, double divisor);
 };
 
 // For parameters of one type, and `num_extra` numbers that travel along.

@@ -18,7 +18,7 @@ using torch::Tensor;
 
 Reducer::Reducer(const std::vector<NamedTensor>& parameters, std::vector<Tensor> buffers, Communicator& comm,
                  const DdpOptions& options)
-    : comm_(comm), options_(options), buffers_(std::move(buffers)) {
+    : comm_(comm), options_(options), divisor_(comm.world().size), buffers_(std::move(buffers)) {
   for (const auto& [name, parameter] : parameters) {
     if (parameter.requires_grad()) {
       slots_.push_back({.name = name, .parameter = parameter, .slice = {}});
@@ -37,6 +37,12 @@ Reducer::Reducer(const std::vector<NamedTensor>& parameters, std::vector<Tensor>
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     hooks_.emplace_back(slots_[i].parameter, [this, i] { on_gradient(i); });
   }
+}
+
+std::vector<Tensor> Reducer::trained_parameters() const {
+  std::vector<Tensor> parameters;
+  for (const Slot& slot : slots_) parameters.push_back(slot.parameter);
+  return parameters;
 }
 
 void Reducer::make_buckets(std::span<const std::size_t> order) {
@@ -124,7 +130,7 @@ void Reducer::check_backward() const {
 void Reducer::begin_pass() {
   pass_ = torch::autograd::get_current_graph_task_id();
   --num_forwards_;
-  comm_.set_step(stats_.passes);  // a rank that is a pass behind shows by it
+  comm_.set_step(step_++);  // a rank that is a pass behind shows by it
   if (stats_.passes == 1) make_buckets(ready_order_);
   num_missing_.assign(buckets_.size(), 0);
   for (Slot& slot : slots_) {
@@ -159,7 +165,7 @@ void Reducer::mark_ready(std::size_t index) {
 // In index order, even where they fill up in another one: every rank must start the same collectives in the same order.
 void Reducer::launch_full_buckets() {
   while (next_bucket_ < buckets_.size() && num_missing_[next_bucket_] == 0) {
-    stats_.bytes += buckets_[next_bucket_++].reduce(comm_);
+    stats_.bytes += buckets_[next_bucket_++].reduce(comm_, divisor_);
     ++stats_.buckets;
   }
 }
@@ -248,8 +254,14 @@ void Reducer::agree_on_order() {
 
 void Reducer::finish() {
   check_last_pass();
-  num_forwards_ = is_awaited_ ? 1 : 0;
-  if (!std::exchange(is_awaited_, false)) return;
+  num_forwards_ = 0;
+  if (is_awaited_) reduce();
+}
+
+void Reducer::reduce() {
+  check_last_pass();
+  num_forwards_ = 1;
+  is_awaited_ = false;
   begin_pass();
   complete_pass();
 }

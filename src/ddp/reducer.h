@@ -20,7 +20,7 @@ namespace tandem {
 
 using NamedTensor = std::pair<std::string, torch::Tensor>;
 
-// Makes each gradient the mean over the ranks while the backward pass is still running. Gradients lie in buckets, and a
+// Makes each gradient the mean (or the sum) over the ranks while the backward pass is still running. Gradients lie in buckets, and a
 // bucket leaves when all its gradients are there. A pass begins with the first gradient of a `backward()` and is
 // complete when that returns.
 class Reducer {
@@ -35,6 +35,19 @@ class Reducer {
   NoSync no_sync() { return NoSync(no_sync_depth_); }
   void finish();
   const DdpStats& stats() const { return stats_; }
+
+  // For train_step. The sum over the ranks is divided by the world size unless told otherwise; the number of the step
+  // grows by itself with each pass.
+  void set_divisor(double divisor) { divisor_ = divisor; }
+  void set_step(std::int64_t step) { step_ = step; }
+
+  // What a backward pass does with its gradients, for those that lie in `.grad` now.
+  void reduce();
+
+  Communicator& comm() const { return comm_; }
+  const DdpOptions& options() const { return options_; }
+  const std::vector<torch::Tensor>& buffers() const { return buffers_; }
+  std::vector<torch::Tensor> trained_parameters() const;
 
  private:
   // A parameter and the place of its gradient.
@@ -67,6 +80,8 @@ class Reducer {
 
   Communicator& comm_;
   DdpOptions options_;
+  double divisor_;
+  std::int64_t step_ = 0;
   std::vector<Slot> slots_;
   std::vector<NamedTensor> frozen_;
   std::vector<torch::Tensor> buffers_;

@@ -92,6 +92,8 @@ bool take_done(std::string& output) {
 
 }  // namespace
 
+bool is_rank() { return environment_variable(kCallVariable).has_value(); }
+
 std::vector<RankOutcome> run_ranks_to_end(int size, const RankBody& body, std::chrono::seconds limit) {
   static const bool counting = (testing::UnitTest::GetInstance()->listeners().Append(new CallCounter), true);
   const int this_call = counting ? calls++ : 0;

@@ -19,6 +19,9 @@ struct RankOutcome {
   bool ran = false;          // it came to the end of its body
 };
 
+// Whether this process is a rank that a test started.
+bool is_rank();
+
 using RankBody = std::function<void(const World& world)>;
 
 // Runs `body` in `size` real processes and waits for them, at most `limit`. Each process is this test program again,

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <tandem/ddp.h>
+#include <tandem/optimizer.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace tandem {
+
+// The losses of a micro-batch, added up, and how many they are: samples, tokens, pixels. train_step makes them the mean
+// over all micro-batches and ranks by one division, so these may differ in size.
+struct LossSum {
+  torch::Tensor sum;
+  std::int64_t count = 0;
+};
+
+struct StepOptions {
+  std::int64_t step = 0;  // updates so far; with the seed it decides what dropout drops
+  std::uint64_t seed = 0;
+  double lr = 1e-3;
+  double max_norm = 0;    // a longer gradient is made this long; 0: left alone
+  bool is_exact = false;  // the same bits on 1, 2 or 4 ranks (BatchPlan says on which)
+};
+
+struct StepResult {
+  double loss = 0;         // the mean over all ranks
+  std::int64_t count = 0;  // of what
+  double norm = 0;         // of its gradient, before clipping
+};
+
+namespace detail {
+
+struct MicroBatch {
+  std::function<LossSum()> loss;
+  std::span<const std::int64_t> ids;  // of its samples, if they are known
+};
+
+StepResult train_step(Reducer& reducer, Optimizer& optimizer, std::span<const MicroBatch> micro_batches,
+                      const StepOptions& options);
+
+template <class Batch>
+std::span<const std::int64_t> ids_of(const Batch& batch) {
+  if constexpr (requires { std::span<const std::int64_t>(batch.samples.ids); }) {
+    return batch.samples.ids;
+  } else if constexpr (requires { std::span<const std::int64_t>(batch.ids); }) {
+    return batch.ids;
+  } else {
+    return {};
+  }
+}
+
+}  // namespace detail
+
+// One update of the model, from the gradient of the mean loss over `batches` on all ranks. `loss_fn` gets a batch,
+// calls the model and returns a LossSum. Every rank calls it with equally many batches. A loss that is not finite is an
+// Error on every rank; it names rank, step and the samples of a batch that has `ids` (or `samples.ids`).
+template <class Model, class Batches, class LossFn>
+StepResult train_step(Model& model, Optimizer& optimizer, const Batches& batches, LossFn&& loss_fn,
+                      const StepOptions& options) {
+  std::vector<detail::MicroBatch> micro_batches;
+  for (const auto& batch : batches) {
+    micro_batches.push_back({[&loss_fn, &batch]() -> LossSum { return loss_fn(batch); }, detail::ids_of(batch)});
+  }
+  return detail::train_step(model.reducer(), optimizer, micro_batches, options);
+}
+
+}  // namespace tandem

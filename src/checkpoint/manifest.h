@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+constexpr const char* kManifestFile = "DONE";
+
+// What the file DONE of a checkpoint says: that all of it is there, and what all of it is.
+struct Manifest {
+  struct File {
+    std::string name;
+    std::uint64_t size = 0;
+    std::uint32_t crc32c = 0;
+  };
+
+  std::int64_t step = 0;
+  std::int64_t number = 0;  // rises by one with each save into a folder, also when the run went back to an older step
+  std::optional<double> metric = std::nullopt;
+  std::vector<File> files = {};
+};
+
+std::string manifest_text(const Manifest& manifest);
+
+// What is wrong with it is an Error of kind Checkpoint.
+Manifest parse_manifest(std::string_view text, std::string_view where);
+Manifest read_manifest(const std::filesystem::path& checkpoint);
+
+}  // namespace tandem

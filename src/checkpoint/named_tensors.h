@@ -1,0 +1,23 @@
+#pragma once
+
+#include <tandem/safetensors.h>
+
+#include <vector>
+
+#include "checkpoint/files.h"
+#include "checkpoint/safetensors.h"
+
+namespace tandem {
+
+// A safetensors file to be written, and the tensors whose bytes it borrows.
+struct TensorFile {
+  std::vector<torch::Tensor> tensors;
+  FileContent content;
+};
+TensorFile tensor_file(const NamedTensors& tensors, Metadata metadata = {});
+
+// Copies `tensors` to the CPU, into the tensors of `copies` where those of that name fit. What has several names in
+// `tensors` has them in `copies`.
+void copy_to_cpu(const NamedTensors& tensors, NamedTensors& copies);
+
+}  // namespace tandem

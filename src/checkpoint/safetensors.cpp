@@ -1,0 +1,242 @@
+#include "checkpoint/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::uint64_t kMaxHeader = 100'000'000;
+constexpr std::size_t kMaxDimensions = 64;  // torch has no more
+constexpr std::string_view kMetadata = "__metadata__";
+
+struct Dtype {
+  std::string_view name;
+  std::uint64_t bits;
+};
+
+// In the order of the reference implementation, whose files begin with the last of these: so all tensors are aligned.
+constexpr std::array<Dtype, 22> kDtypes{
+    {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
+     {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+     {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
+     {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64}}};
+
+[[noreturn]] void refuse(std::string_view where, std::string_view what) {
+  fail(ErrorKind::Checkpoint, str("safetensors: ", where, ": ", what),
+       "the file is damaged, cut off or of another format: use another copy of it");
+}
+
+// What is wrong with one entry; whoever reads the header adds the file and the tensor.
+[[noreturn]] void refuse_entry(std::string what) { fail(ErrorKind::Data, std::move(what), ""); }
+
+std::uint64_t read_count(const Json& number) {
+  if (number.as_integer() < 0) refuse_entry(str("the number ", number.as_integer(), " is negative"));
+  return static_cast<std::uint64_t>(number.as_integer());
+}
+
+const Dtype* find_dtype(std::string_view name) {
+  const auto* found = std::ranges::find(kDtypes, name, &Dtype::name);
+  return found == kDtypes.end() ? nullptr : found;
+}
+
+// Nothing when it is no whole number of bytes, or too large for a count.
+std::optional<std::uint64_t> num_bytes(const Dtype& dtype, const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  bool is_empty = false;
+  for (const std::int64_t size : shape) {
+    is_empty = is_empty || size == 0;
+    // An empty tensor has strides too, which must not overflow either.
+    if (__builtin_mul_overflow(count, std::max<std::int64_t>(size, 1), &count)) return std::nullopt;
+  }
+  std::int64_t bits = 0;
+  if (__builtin_mul_overflow(count, static_cast<std::int64_t>(dtype.bits), &bits) || bits % 8 != 0) return std::nullopt;
+  return is_empty ? 0 : static_cast<std::uint64_t>(bits) / 8;
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : shape) sizes.push_back(str(size));
+  return str('[', join(sizes, ", "), ']');
+}
+
+TensorEntry read_entry(const std::string& name, const Json& json) {
+  TensorEntry entry{.name = name, .dtype = json.at("dtype").as_string(), .shape = {}};
+  const Dtype* dtype = find_dtype(entry.dtype);
+  if (dtype == nullptr) refuse_entry(str("the type '", entry.dtype, "' is unknown"));
+
+  const Json::Array& sizes = json.at("shape").as_array();
+  if (sizes.size() > kMaxDimensions)
+    refuse_entry(str("it has ", sizes.size(), " dimensions, at most ", kMaxDimensions));
+  for (const Json& size : sizes) entry.shape.push_back(static_cast<std::int64_t>(read_count(size)));
+
+  const Json::Array& offsets = json.at("data_offsets").as_array();
+  if (offsets.size() != 2) refuse_entry(str("it has ", offsets.size(), " data_offsets instead of 2"));
+  entry.begin = read_count(offsets[0]);
+  entry.end = read_count(offsets[1]);
+  if (entry.end < entry.begin) refuse_entry(str("it ends at ", entry.end, ", before its begin at ", entry.begin));
+
+  const auto size = num_bytes(*dtype, entry.shape);
+  const std::string what = str(entry.dtype, ' ', shape_text(entry.shape));
+  if (!size) refuse_entry(str("no file can hold ", what));
+  if (*size != entry.end - entry.begin) {
+    refuse_entry(str(what, " takes ", *size, " bytes, and the file has ", entry.end - entry.begin, " for it"));
+  }
+  return entry;
+}
+
+// The bytes belong to one tensor each: no holes, no overlap, nothing left over.
+void check_places(const std::vector<TensorEntry>& tensors, std::uint64_t num_data_bytes, std::string_view where) {
+  std::uint64_t end = 0;
+  for (const TensorEntry& tensor : tensors) {
+    if (tensor.begin != end) {
+      refuse(where,
+             str("tensor '", tensor.name, "' begins at byte ", tensor.begin, ", and the one before it ends at ", end));
+    }
+    end = tensor.end;
+  }
+  if (end != num_data_bytes) {
+    refuse(where, str("its tensors take ", end, " bytes, and ", num_data_bytes, " follow the header"));
+  }
+}
+
+void read_members(SafetensorsHeader& header, const Json& json, std::string_view where) {
+  for (const auto& [name, value] : json.as_object()) {
+    try {
+      if (name != kMetadata) {
+        header.tensors.push_back(read_entry(name, value));
+        continue;
+      }
+      for (const auto& [key, text] : value.as_object()) header.metadata.emplace(key, text.as_string());
+    } catch (const Error& error) {
+      refuse(where, str(name == kMetadata ? "" : "tensor ", '\'', name, "': ", error.message()));
+    }
+  }
+}
+
+Json parse_text(std::string_view header, std::string_view where) {
+  try {
+    return parse_json(header, "the header");
+  } catch (const Error& error) {
+    refuse(where, error.message());
+  }
+}
+
+// False at the end of the file.
+bool read_at(int file, std::uint64_t offset, char* bytes, std::uint64_t count, std::string_view where) {
+  while (count > 0) {
+    const ssize_t done = ::pread(file, bytes, count, static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) {
+      fail(ErrorKind::Checkpoint, str("cannot read ", where, ": ", errno_text(errno)), "check the path and the disk");
+    }
+    if (done == 0) return false;
+    bytes += done;
+    offset += static_cast<std::uint64_t>(done);
+    count -= static_cast<std::uint64_t>(done);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t header_length(std::string_view first_8_bytes, std::uint64_t file_size, std::string_view where) {
+  if (first_8_bytes.size() < kLengthBytes || file_size < kLengthBytes) {
+    refuse(where, str("it has ", file_size, " bytes, and the length of the header alone takes 8"));
+  }
+  std::uint64_t length = 0;
+  for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8 | static_cast<unsigned char>(first_8_bytes[i]);
+  if (length > kMaxHeader) refuse(where, str("its header should have ", length, " bytes, at most ", kMaxHeader));
+  if (length > file_size - kLengthBytes) {
+    refuse(where, str("its header should have ", length, " bytes, and the whole file has ", file_size));
+  }
+  return length;
+}
+
+SafetensorsHeader parse_header(std::string_view header, std::uint64_t num_data_bytes, std::string_view where) {
+  if (!header.starts_with('{')) refuse(where, "its header does not begin with '{'");
+  SafetensorsHeader parsed;
+  read_members(parsed, parse_text(header, where), where);
+  std::ranges::sort(parsed.tensors, {}, [](const TensorEntry& t) { return std::pair(t.begin, t.end); });
+  check_places(parsed.tensors, num_data_bytes, where);
+  return parsed;
+}
+
+Metadata aliases(const SafetensorsHeader& header) {
+  std::set<std::string_view> names;
+  for (const TensorEntry& tensor : header.tensors) names.insert(tensor.name);
+  Metadata found;
+  for (const auto& [key, value] : header.metadata) {
+    if (key != "format" && names.contains(value) && !names.contains(key)) found.emplace(key, value);
+  }
+  return found;
+}
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  struct stat facts {};
+  if (!file_ || ::fstat(file_.get(), &facts) != 0) {
+    fail(ErrorKind::Checkpoint, str("cannot read ", path, ": ", errno_text(errno)),
+         "check the path and its permissions");
+  }
+  const auto file_size = static_cast<std::uint64_t>(facts.st_size);
+  std::string start(std::min(file_size, kLengthBytes), '\0');
+  const bool has_start = read_at(file_.get(), 0, start.data(), start.size(), path_);
+  std::string header(header_length(start, file_size, path_), '\0');
+  if (!has_start || !read_at(file_.get(), kLengthBytes, header.data(), header.size(), path_)) {
+    refuse(path_, "it was cut while it was read");
+  }
+  data_begin_ = kLengthBytes + header.size();
+  header_ = parse_header(header, file_size - data_begin_, path_);
+}
+
+void SafetensorsFile::read(const TensorEntry& tensor, void* bytes) const {
+  if (!read_at(file_.get(), data_begin_ + tensor.begin, static_cast<char*>(bytes), tensor.end - tensor.begin, path_)) {
+    refuse(path_, str("tensor '", tensor.name, "' was cut while it was read"));
+  }
+}
+
+FileContent safetensors_content(std::vector<TensorBytes> tensors, const Metadata& metadata) {
+  std::ranges::sort(tensors, {},
+                    [](const TensorBytes& t) { return std::tuple(-(find_dtype(t.dtype) - kDtypes.data()), t.name); });
+  Json::Object header;
+  FileContent content;
+  Json::Object notes;
+  for (const auto& [key, value] : metadata) notes.emplace_back(key, value);
+  header.emplace_back(kMetadata, std::move(notes));
+  std::int64_t begin = 0;
+  for (const TensorBytes& tensor : tensors) {
+    const std::int64_t end = begin + static_cast<std::int64_t>(tensor.bytes.size());
+    Json::Array shape(tensor.shape.begin(), tensor.shape.end());
+    header.emplace_back(
+        tensor.name,
+        Json::Object{{"dtype", tensor.dtype}, {"shape", std::move(shape)}, {"data_offsets", Json::Array{begin, end}}});
+    content.bytes.push_back(tensor.bytes);
+    begin = end;
+  }
+  std::string text = json_text(Json(std::move(header)));
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
+  std::uint64_t length = text.size();
+  for (std::uint64_t i = 0; i < kLengthBytes; ++i, length >>= 8)
+    content.text.push_back(static_cast<char>(length & 0xFF));
+  content.text += text;
+  return content;
+}
+
+}  // namespace tandem

@@ -1,0 +1,59 @@
+#include "optim/tensor_state.h"
+
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::size_t kMaxListed = 5;
+
+std::string layout_text(const Tensor& tensor) {
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : tensor.sizes()) sizes.push_back(str(size));
+  return str(torch::toString(tensor.scalar_type()), " [", join(sizes, ", "), ']');
+}
+
+std::string list_text(std::span<const std::string> wrong) {
+  if (wrong.size() <= kMaxListed) return join(wrong, "; ");
+  return str(join(wrong.first(kMaxListed), "; "), "; and ", wrong.size() - kMaxListed, " more");
+}
+
+std::vector<std::string> differences(const NamedTensorList& own, const std::map<std::string, Tensor>& stored) {
+  std::vector<std::string> wrong;
+  std::map<std::string, Tensor> unknown = stored;
+  for (const auto& [name, tensor] : own) {
+    const auto found = unknown.extract(name);
+    if (found.empty()) {
+      wrong.push_back(str(name, " is missing"));
+    } else if (layout_text(found.mapped()) != layout_text(tensor)) {
+      wrong.push_back(str(name, " is ", layout_text(found.mapped()), " and not ", layout_text(tensor)));
+    }
+  }
+  for (const auto& [name, tensor] : unknown) wrong.push_back(str(name, " is unknown"));
+  return wrong;
+}
+
+}  // namespace
+
+void load_tensors(const NamedTensorList& own, const NamedTensorList& stored, std::string_view owner) {
+  const std::map<std::string, Tensor> by_name(stored.begin(), stored.end());
+  if (const auto wrong = differences(own, by_name); !wrong.empty()) {
+    fail(ErrorKind::Checkpoint, str(owner, ": the stored state is of another model or kind: ", list_text(wrong)),
+         "load it with the settings it was stored with, or start from the weights alone");
+  }
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : own) Tensor(tensor).copy_(by_name.at(name));
+}
+
+}  // namespace tandem

@@ -1,0 +1,95 @@
+#include <tandem/batch_plan.h>
+#include <tandem/error.h>
+
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+void check_positive(const std::optional<std::int64_t>& value, const char* name) {
+  if (!value || *value >= 1) return;
+  fail(ErrorKind::Config, str(name, " is ", *value), "give at least 1");
+}
+
+void check_together(const BatchOptions& options) {
+  const bool is_accumulating = options.accumulate.has_value();
+  if (is_accumulating && options.shards) {
+    fail(ErrorKind::Config, "both --accumulate and --shards are given",
+         "leave --accumulate out: a rank accumulates as many micro-batches as it has shards");
+  }
+  if (is_accumulating && options.global_batch) {
+    fail(ErrorKind::Config, "both --accumulate and --global-batch are given",
+         "leave --accumulate out: it follows from the global batch");
+  }
+}
+
+// 50 and 32: "32 or 64"
+std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
+  const std::int64_t below = value / unit * unit;
+  return below == 0 ? str(unit) : str(below, " or ", below + unit);
+}
+
+std::int64_t accumulation_of(std::int64_t global_batch, std::int64_t batch_size, int num_ranks) {
+  const std::int64_t unit = batch_size * num_ranks;
+  if (global_batch % unit != 0) {
+    fail(ErrorKind::Config,
+         str("a global batch of ", global_batch, " is no multiple of ", batch_size, " x ", num_ranks,
+             " (batch size x ranks)"),
+         str("--global-batch ", nearest_multiples(global_batch, unit), ", or another --batch-size"));
+  }
+  return global_batch / unit;
+}
+
+// A rank adds up its shards before the ranks are added up. That is the same sum only where they are a subtree.
+bool is_subtree(std::int64_t num_shards, std::int64_t num_ranks) {
+  if (num_shards % num_ranks != 0) return false;
+  return num_ranks == 1 || std::has_single_bit(static_cast<std::uint64_t>(num_shards / num_ranks));
+}
+
+std::int64_t shards_per_rank(std::int64_t num_shards, int num_ranks) {
+  if (is_subtree(num_shards, num_ranks)) return num_shards / num_ranks;
+  std::vector<std::string> fits;
+  for (std::int64_t ranks = 1; ranks <= num_shards; ++ranks) {
+    if (is_subtree(num_shards, ranks)) fits.push_back(str(ranks));
+  }
+  fail(ErrorKind::Config, str(num_shards, " shards do not split over ", num_ranks, " ranks without changing bits"),
+       str("run on ", join(fits, ", "), " ranks, or give --shards ", num_ranks, " times a power of two"));
+}
+
+}  // namespace
+
+std::string BatchPlan::text() const {
+  return str(global_batch(), " samples a step = ", batch_size, " a micro-batch x ", accumulate, " micro-batches x ",
+             num_ranks, num_ranks == 1 ? " rank" : " ranks", is_exact ? ", exact" : "");
+}
+
+BatchPlan plan_batch(const BatchOptions& options, int num_ranks) {
+  check_positive(options.batch_size, "--batch-size");
+  check_positive(options.accumulate, "--accumulate");
+  check_positive(options.global_batch, "--global-batch");
+  check_positive(options.shards, "--shards");
+  check_together(options);
+
+  BatchPlan plan{.batch_size = options.batch_size, .num_ranks = num_ranks};
+  if (options.shards) {
+    plan.is_exact = true;
+    plan.accumulate = shards_per_rank(*options.shards, num_ranks);
+  } else if (options.global_batch) {
+    plan.accumulate = accumulation_of(*options.global_batch, options.batch_size, num_ranks);
+  } else {
+    plan.accumulate = options.accumulate.value_or(1);
+  }
+  if (options.global_batch && plan.global_batch() != *options.global_batch) {
+    fail(ErrorKind::Config,
+         str("a global batch of ", *options.global_batch, " is not ", *options.shards, " shards of ",
+             options.batch_size),
+         str("leave --global-batch out, or give ", plan.global_batch()));
+  }
+  return plan;
+}
+
+}  // namespace tandem

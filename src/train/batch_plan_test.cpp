@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+#include <tandem/batch_plan.h>
+
+#include "base/error_test.h"
+
+namespace tandem {
+namespace {
+
+std::string error(const BatchOptions& options, int num_ranks) {
+  const Error error = error_of([&] { plan_batch(options, num_ranks); });
+  return error.message() + " | " + error.hint();
+}
+
+// Guides 003 and 004: micro-batches of 16, accumulated 16 times on one GPU, 16 or 8 times on two.
+TEST(BatchPlan, CountsWhatTheGuidesCount) {
+  EXPECT_EQ(plan_batch({.batch_size = 16, .accumulate = 16}, 1).global_batch(), 256);
+  EXPECT_EQ(plan_batch({.batch_size = 16, .accumulate = 16}, 2).global_batch(), 512);
+  EXPECT_EQ(plan_batch({.batch_size = 16, .accumulate = 8}, 2).global_batch(), 256);
+  EXPECT_EQ(plan_batch({.batch_size = 16, .accumulate = 8}, 2).text(),
+            "256 samples a step = 16 a micro-batch x 8 micro-batches x 2 ranks");
+}
+
+TEST(BatchPlan, KeepsAGlobalBatchOnAnyNumberOfRanks) {
+  for (const int num_ranks : {1, 2, 4, 8}) {
+    const BatchPlan plan = plan_batch({.batch_size = 16, .global_batch = 256}, num_ranks);
+    EXPECT_EQ(plan.accumulate, 16 / num_ranks);
+    EXPECT_EQ(plan.global_batch(), 256);
+    EXPECT_FALSE(plan.is_exact);
+  }
+}
+
+TEST(BatchPlan, NamesTheNearestGlobalBatchThatFits) {
+  EXPECT_EQ(error({.batch_size = 16, .global_batch = 250}, 2),
+            "a global batch of 250 is no multiple of 16 x 2 (batch size x ranks) | --global-batch 224 or 256, or "
+            "another --batch-size");
+  EXPECT_EQ(error({.batch_size = 16, .global_batch = 8}, 2),
+            "a global batch of 8 is no multiple of 16 x 2 (batch size x ranks) | --global-batch 32, or another "
+            "--batch-size");
+}
+
+TEST(BatchPlan, SplitsShardsOverRanks) {
+  for (const int num_ranks : {1, 2, 4, 8}) {
+    const BatchPlan plan = plan_batch({.batch_size = 4, .shards = 8}, num_ranks);
+    EXPECT_EQ(plan.accumulate, 8 / num_ranks);
+    EXPECT_EQ(plan.global_batch(), 32);
+    EXPECT_TRUE(plan.is_exact);
+  }
+  EXPECT_EQ(plan_batch({.batch_size = 4, .shards = 6}, 3).accumulate, 2);
+  EXPECT_EQ(plan_batch({.batch_size = 4, .shards = 7}, 1).accumulate, 7);
+}
+
+TEST(BatchPlan, RefusesShardsWhoseSumWouldDependOnTheRanks) {
+  EXPECT_EQ(error({.batch_size = 4, .shards = 6}, 2),
+            "6 shards do not split over 2 ranks without changing bits | run on 1, 3, 6 ranks, or give --shards 2 times "
+            "a power of two");
+  EXPECT_EQ(error({.batch_size = 4, .shards = 4}, 3),
+            "4 shards do not split over 3 ranks without changing bits | run on 1, 2, 4 ranks, or give --shards 3 times "
+            "a power of two");
+}
+
+TEST(BatchPlan, RefusesWhatContradictsItself) {
+  EXPECT_EQ(error({.accumulate = 2, .shards = 4}, 1),
+            "both --accumulate and --shards are given | leave --accumulate out: a rank accumulates as many "
+            "micro-batches as it has shards");
+  EXPECT_EQ(
+      error({.accumulate = 2, .global_batch = 4}, 1),
+      "both --accumulate and --global-batch are given | leave --accumulate out: it follows from the global batch");
+  EXPECT_EQ(error({.batch_size = 4, .global_batch = 64, .shards = 8}, 2),
+            "a global batch of 64 is not 8 shards of 4 | leave --global-batch out, or give 32");
+  EXPECT_EQ(error({.batch_size = 0}, 1), "--batch-size is 0 | give at least 1");
+  EXPECT_EQ(error({.shards = -1}, 1), "--shards is -1 | give at least 1");
+}
+
+}  // namespace
+}  // namespace tandem

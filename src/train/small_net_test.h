@@ -1,0 +1,41 @@
+#pragma once
+
+#include <tandem/batch_norm.h>
+#include <tandem/ddp.h>
+#include <tandem/sampler.h>
+#include <tandem/train_step.h>
+#include <torch/torch.h>
+
+namespace tandem {
+
+// Dropout, batch norm (it has buffers), a layer that is used twice and one that some micro-batches do not use.
+struct SmallNetImpl : torch::nn::Module {
+  SmallNetImpl() {
+    in = register_module("in", torch::nn::Linear(4, 16));
+    norm = register_module("norm", BatchNorm(16));
+    middle = register_module("middle", torch::nn::Linear(16, 16));
+    rare = register_module("rare", torch::nn::Linear(16, 16));
+    out = register_module("out", torch::nn::Linear(16, 1));
+  }
+  torch::Tensor forward(const torch::Tensor& x, bool is_rare) {
+    torch::Tensor hidden = torch::dropout(torch::relu(norm(in(x))), 0.3, is_training());
+    hidden = middle(torch::tanh(middle(hidden)));
+    if (is_rare) hidden = hidden + rare(hidden);
+    return out(hidden).squeeze(1);
+  }
+
+  torch::nn::Linear in = nullptr, middle = nullptr, rare = nullptr, out = nullptr;
+  BatchNorm norm = nullptr;
+};
+TORCH_MODULE(SmallNet);
+using SmallModel = DistributedDataParallel<SmallNet>;
+
+// Samples are numbers; what is learnt of one is a function of it.
+inline LossSum small_loss(SmallModel& model, const SampleBatch& batch) {
+  const torch::Tensor factors = torch::tensor({0.1F, 0.7F, 1.3F, 2.9F});
+  const torch::Tensor x = torch::tensor(batch.ids, torch::kFloat).unsqueeze(1) * factors;
+  const torch::Tensor error = model(x.sin(), batch.ids[0] % 3 == 0) - x.sum(1).cos();
+  return {error.square().narrow(0, 0, batch.num_counted).sum(), batch.num_counted};
+}
+
+}  // namespace tandem

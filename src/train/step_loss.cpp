@@ -1,0 +1,80 @@
+#include "train/step_loss.h"
+
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "base/text.h"
+#include "train/tree_sum.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+Tally sum_of(std::span<const Tally> tallies) {
+  if (tallies.empty()) return {};
+  TreeSum<Tally, std::plus<>> sum((std::plus<>()));
+  for (const Tally& tally : tallies) sum.add(tally);
+  return sum.total();
+}
+
+// "nan; samples 3 17"
+std::string describe(double loss, std::span<const std::int64_t> ids) {
+  std::string text = std::isnan(loss) ? "nan" : str(loss);  // whatever its sign
+  if (!ids.empty()) text += "; samples";
+  for (const std::int64_t id : ids) text += str(" ", id);
+  return text;
+}
+
+}  // namespace
+
+Tally StepLoss::total() const {
+  const std::vector<Tally> ranks = gather(mine());
+  for (const Tally& rank : ranks) {
+    if (!std::isfinite(rank.sum)) fail_not_finite();
+  }
+  const Tally total = sum_of(ranks);
+  if (total.count > 0) return total;
+  fail(ErrorKind::Data, str("train_step: the losses of step ", step_, " count nothing"),
+       "the count of a LossSum is the number of samples (or tokens) in its sum");
+}
+
+Tally StepLoss::mine() const {
+  std::vector<Tally> tallies;
+  for (const LossSum& loss : losses_) tallies.push_back({loss.sum.item<double>(), static_cast<double>(loss.count)});
+  return sum_of(tallies);
+}
+
+// One of each rank.
+std::vector<Tally> StepLoss::gather(const Tally& mine) const {
+  const auto options = torch::TensorOptions(torch::kDouble).device(comm_.device());
+  const Tensor all = torch::empty({comm_.world().size, 2}, options);
+  comm_.all_gather(torch::tensor({mine.sum, mine.count}, options), all).wait();
+  comm_.confirm();
+  const Tensor host = all.cpu();
+  std::vector<Tally> tallies;
+  for (std::int64_t rank = 0; rank < host.size(0); ++rank) {
+    tallies.push_back({host[rank][0].item<double>(), host[rank][1].item<double>()});
+  }
+  return tallies;
+}
+
+// Every rank comes here.
+void StepLoss::fail_not_finite() const {
+  std::string mine;
+  for (std::size_t i = 0; i < losses_.size(); ++i) {
+    const double loss = losses_[i].sum.item<double>();
+    if (std::isfinite(loss)) continue;
+    mine += str(" on rank ", comm_.world().rank, ", micro-batch ", i, " (", describe(loss, micro_batches_[i].ids), ")");
+  }
+  std::string where;
+  for (const std::string& text : comm_.all_gather_bytes(mine)) where += text;
+  fail(ErrorKind::Data, str("train_step: the loss of step ", step_, " is not finite", where),
+       "look at these samples, or lower the learning rate; --resume goes on from the last checkpoint");
+}
+
+}  // namespace tandem

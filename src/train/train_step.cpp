@@ -1,0 +1,112 @@
+#include <tandem/clip.h>
+#include <tandem/error.h>
+#include <tandem/random_key.h>
+#include <tandem/train_step.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+#include "ddp/reducer.h"
+#include "train/shard_sum.h"
+#include "train/step_loss.h"
+
+namespace tandem::detail {
+namespace {
+
+using torch::Tensor;
+
+// While it lives, gradients become the sum over the ranks.
+class SumGuard {
+ public:
+  explicit SumGuard(Reducer& reducer) : reducer_(reducer) { reducer_.set_divisor(1); }
+  ~SumGuard() { reducer_.set_divisor(reducer_.comm().world().size); }
+  SumGuard(const SumGuard&) = delete;
+  SumGuard& operator=(const SumGuard&) = delete;
+
+ private:
+  Reducer& reducer_;
+};
+
+void check_optimizer(const Reducer& reducer, const Optimizer& optimizer) {
+  std::set<const void*> trained;
+  for (const Tensor& parameter : reducer.trained_parameters()) trained.insert(parameter.unsafeGetTensorImpl());
+  std::size_t num_known = 0;
+  std::size_t num_strange = 0;
+  for (const ParameterGroup& group : optimizer.groups()) {
+    for (const auto& [name, parameter] : group.parameters) {
+      ++(trained.contains(parameter.unsafeGetTensorImpl()) ? num_known : num_strange);
+    }
+  }
+  if (num_strange == 0 && num_known == trained.size()) return;
+  fail(ErrorKind::Config,
+       str("train_step: the optimizer has ", num_known, " of the ", trained.size(),
+           " parameters that the model trains, and ", num_strange, " others"),
+       "make the optimizer from the module of the DistributedDataParallel; freeze what it should leave alone "
+       "before: parameter.requires_grad_(false)");
+}
+
+void check_exact(const Reducer& reducer) {
+  const Communicator& comm = reducer.comm();
+  if (comm.transport_name() == "nccl" && comm.world().size > 2) {
+    fail(ErrorKind::Config, "train_step: nccl sums in an order of its own, so bits depend on the number of ranks",
+         "leave --shards out, or give --transport shm");
+  }
+  if (reducer.options().wire != WireType::Full || reducer.options().buffers != BufferSync::Broadcast) {
+    fail(ErrorKind::Config, "train_step: with this --wire or --buffers, bits depend on the number of ranks",
+         "leave --shards out, or give --wire full --buffers broadcast");
+  }
+}
+
+// All micro-batches but the last stay on this rank.
+void accumulate(Reducer& reducer, std::size_t num_batches, const std::function<void(std::size_t)>& pass) {
+  for (std::size_t i = 0; i < num_batches; ++i) {
+    std::optional<NoSync> no_sync;
+    if (i + 1 < num_batches) no_sync = reducer.no_sync();
+    pass(i);
+  }
+  if (num_batches == 0) return reducer.reduce();  // the others need to hear that nothing comes from here
+  reducer.finish();
+}
+
+void add_shards(Reducer& reducer, std::size_t num_shards, const std::function<void(std::size_t)>& pass) {
+  ShardSum sum(reducer);
+  for (std::size_t i = 0; i < num_shards; ++i) {
+    sum.add([&] { pass(i); });
+  }
+  sum.reduce();
+}
+
+}  // namespace
+
+StepResult train_step(Reducer& reducer, Optimizer& optimizer, std::span<const MicroBatch> micro_batches,
+                      const StepOptions& options) {
+  check_optimizer(reducer, optimizer);
+  if (options.is_exact) check_exact(reducer);
+  const SumGuard sums(reducer);
+  reducer.set_step(options.step);
+  optimizer.zero_grad();
+
+  StepLoss losses(options.step, micro_batches, reducer.comm());
+  const std::size_t first = micro_batches.size() * reducer.comm().world().rank;  // among those of all ranks
+  const auto pass = [&](std::size_t i) {
+    torch::manual_seed(random_key(options.seed, Draw::MicroBatch, options.step, first + i));
+    const LossSum loss = micro_batches[i].loss();
+    losses.add(loss);
+    if (loss.sum.requires_grad()) loss.sum.backward();
+  };
+  const bool has_shards = options.is_exact && micro_batches.size() > 1;
+  (has_shards ? add_shards : accumulate)(reducer, micro_batches.size(), pass);
+
+  const Tally total = losses.total();
+  const Tensor norm = global_norm(optimizer.gradients()) / total.count;
+  Tensor divisor = torch::full_like(norm, total.count);
+  if (options.max_norm > 0) divisor = divisor / clip_coefficient(norm, options.max_norm);
+  optimizer.update(options.lr, divisor);
+  return {
+      .loss = total.sum / total.count, .count = static_cast<std::int64_t>(total.count), .norm = norm.item<double>()};
+}
+
+}  // namespace tandem::detail

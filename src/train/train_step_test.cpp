@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+#include <tandem/train_step.h>
+#include <torch/torch.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/error_test.h"
+#include "multiproc/run_ranks.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+// The loss of a sample x is w * x, so the gradient of the mean loss is the mean of x.
+struct LineImpl : torch::nn::Module {
+  LineImpl() { weight = register_parameter("weight", torch::zeros({1})); }
+  Tensor forward(const Tensor& x) { return weight * x; }
+
+  Tensor weight;
+};
+TORCH_MODULE(Line);
+using LineModel = DistributedDataParallel<Line>;
+
+struct Numbers {
+  std::vector<double> x;
+  std::vector<std::int64_t> ids = {};
+};
+
+StepResult step_of(LineModel& model, Optimizer& optimizer, const std::vector<Numbers>& batches,
+                   const StepOptions& options = {.lr = 1}) {
+  const auto loss = [&](const Numbers& batch) {
+    return LossSum{model(torch::tensor(batch.x, torch::kFloat)).sum(), static_cast<std::int64_t>(batch.x.size())};
+  };
+  return train_step(model, optimizer, batches, loss, options);
+}
+
+// A rank with two micro-batches, one with one and one with none: (1 + 2 + 3 + 4 + 10) / 5 = 4.
+TEST(TrainStep, TakesTheMeanOverAllSamplesHoweverTheyAreSpread) {
+  run_ranks(3, [](const World& world) {
+    Communicator comm = Communicator::join();
+    LineModel model(Line(), comm);
+    Sgd optimizer(*model.module());
+    const std::vector<std::vector<Numbers>> of_ranks = {{{{1, 2, 3}}, {{4}}}, {{{10}}}, {}};
+    const StepResult result = step_of(model, optimizer, of_ranks[world.rank], {.lr = 0.5});
+    EXPECT_EQ(model.module()->weight.item<double>(), -2);
+    EXPECT_EQ(result.count, 5);
+    EXPECT_EQ(result.norm, 4);
+    EXPECT_EQ(result.loss, 0);
+
+    EXPECT_EQ(step_of(model, optimizer, of_ranks[world.rank]).loss, -8);  // w is -2, the mean of x is 4
+    EXPECT_EQ(model.stats().passes, 2);
+    EXPECT_EQ(model.stats().buckets, 2);
+  });
+}
+
+TEST(TrainStep, ClipsTheGradientOfTheMean) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm);
+  Sgd optimizer(*model.module());
+  EXPECT_EQ(step_of(model, optimizer, {{{3, 5}}}, {.lr = 1, .max_norm = 1}).norm, 4);
+  EXPECT_NEAR(model.module()->weight.item<double>(), -1, 1e-6);
+  step_of(model, optimizer, {{{3, 5}}}, {.lr = 1, .max_norm = 100});
+  EXPECT_NEAR(model.module()->weight.item<double>(), -5, 1e-6);
+}
+
+TEST(TrainStep, LeavesMeansToBackwardPassesOfTheUsers) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = Communicator::join();
+    LineModel model(Line(), comm);
+    Sgd optimizer(*model.module());
+    step_of(model, optimizer, {{{1}}});
+    optimizer.zero_grad();
+    model(torch::full({1}, world.rank * 10)).sum().backward();
+    EXPECT_EQ(model.module()->weight.grad().item<double>(), 5);
+  });
+}
+
+TEST(TrainStep, WantsTheOptimizerOfTheSameModule) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm);
+  const Line other;
+  Sgd optimizer(*other);
+  const Error error = error_of([&] { step_of(model, optimizer, {{{1}}}); });
+  EXPECT_EQ(error.message(), "train_step: the optimizer has 0 of the 1 parameters that the model trains, and 1 others");
+  EXPECT_NE(error.hint(), "");
+}
+
+TEST(TrainStep, NamesRankStepAndSamplesOfALossThatIsNotFinite) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = Communicator::join();
+    LineModel model(Line(), comm);
+    Sgd optimizer(*model.module());
+    const double bad = world.rank == 1 ? std::numeric_limits<double>::infinity() : 1;
+    const std::vector<Numbers> batches = {{{1, 2}, {4, 5}}, {{3, bad}, {6, 7}}};
+    const Error error = error_of([&] { step_of(model, optimizer, batches, {.step = 12}); });
+    EXPECT_EQ(error.message(),
+              "train_step: the loss of step 12 is not finite on rank 1, micro-batch 1 (nan; samples 6 7)");
+    EXPECT_EQ(model.module()->weight.item<double>(), 0);
+  });
+}
+
+TEST(TrainStep, WantsSomethingToCount) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm);
+  Sgd optimizer(*model.module());
+  EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{}}, {.step = 3}); }).message(),
+            "train_step: the losses of step 3 count nothing");
+}
+
+TEST(ExactMode, RefusesWhatDependsOnTheNumberOfRanks) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm, {.buffers = BufferSync::Average});
+  Sgd optimizer(*model.module());
+  EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{{1}}}, {.is_exact = true}); }).message(),
+            "train_step: with this --wire or --buffers, bits depend on the number of ranks");
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+#include <tandem/sampler.h>
+#include <tandem/train_step.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <string>
+
+#include "base/text.h"
+#include "multiproc/run_ranks.h"
+#include "train/small_net_test.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+std::string bytes_of(const Tensor& tensor) {
+  const Tensor plain = tensor.contiguous();
+  return {static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()};
+}
+
+// Everything that a step changes, as one number.
+std::string fingerprint(torch::nn::Module& module, const Optimizer& optimizer) {
+  std::string bytes;
+  for (const Tensor& tensor : module.parameters()) bytes += bytes_of(tensor);
+  for (const Tensor& tensor : module.buffers()) bytes += bytes_of(tensor);
+  for (const auto& [name, tensor] : optimizer.state()) bytes += bytes_of(tensor);
+  return str(std::hash<std::string>()(bytes));
+}
+
+// Seven steps of 3 * num_batches of 37 samples, so over several epochs; prints what comes of it.
+void train(const World& world, std::int64_t num_batches, bool is_exact) {
+  torch::set_num_threads(1);
+  Communicator comm = Communicator::join();
+  torch::manual_seed(1);
+  SmallModel model(SmallNet(), comm);
+  AdamW optimizer(*model.module());
+  Sampler sampler({.num_samples = 37, .batch_size = 3, .batches_per_step = num_batches, .seed = 5}, shard_of(world));
+  for (std::int64_t step = 0; step < 7; ++step) {
+    const auto loss = [&](const SampleBatch& batch) { return small_loss(model, batch); };
+    const StepOptions options{.step = step, .seed = 5, .lr = 0.01, .max_norm = 1, .is_exact = is_exact};
+    const StepResult result = train_step(model, optimizer, sampler.next(), loss, options);
+    std::cout << str("step ", step, ": loss ", result.loss, ", norm ", result.norm, '\n');
+  }
+  std::cout << fingerprint(*model.module(), optimizer) << std::endl;
+}
+
+// From its first step on, without torch's warnings of parameters that a rank does not use.
+std::string log_of(const RankOutcome& end) {
+  std::string log;
+  for (const std::string& line : split(end.output, '\n')) {
+    if (!line.starts_with("[")) log += line + '\n';
+  }
+  return log.substr(std::min(log.find("step 0"), log.size()));
+}
+
+// What all ranks printed alike.
+std::string outcome(int num_ranks, std::int64_t num_batches, bool is_exact) {
+  const auto ends = run_ranks_to_end(
+      num_ranks, [&](const World& world) { train(world, num_batches, is_exact); }, std::chrono::seconds(60));
+  if (ends.empty()) return "";
+  EXPECT_EQ(failures(ends), "");
+  for (const RankOutcome& end : ends) EXPECT_EQ(log_of(end), log_of(ends[0]));
+  EXPECT_NE(log_of(ends[0]), "");
+  return log_of(ends[0]);
+}
+
+TEST(ExactMode, GivesTheSameBitsOnAnyNumberOfRanks) {
+  const std::string one = outcome(1, 8, true);
+  EXPECT_EQ(outcome(2, 8, true), one);
+  EXPECT_EQ(outcome(4, 8, true), one);
+  EXPECT_EQ(outcome(8, 8, true), one);
+}
+
+TEST(ExactMode, DoesSoForShardsThatAreNoPowerOfTwo) {
+  const std::string one = outcome(1, 6, true);
+  EXPECT_EQ(outcome(3, 6, true), one);
+  EXPECT_EQ(outcome(6, 6, true), one);
+}
+
+TEST(TrainStep, GivesTheSameBitsTwice) {
+  EXPECT_EQ(outcome(2, 8, false), outcome(2, 8, false));
+  EXPECT_NE(outcome(2, 8, false), outcome(1, 8, false)) << "so it takes exact mode";
+}
+
+}  // namespace
+}  // namespace tandem
