@@ -10,8 +10,8 @@
 namespace tandem {
 
 // A dataset has `std::int64_t size() const` and `Sample get(std::int64_t index) const`, or, if samples are random,
-// `Sample get(std::int64_t index, std::uint64_t seed) const`. Several threads call it at a time. Errors quote
-// `std::string name(std::int64_t index) const`, such as a file, where there is one.
+// `Sample get(std::int64_t index, std::uint64_t seed) const`. Several threads call it at a time; samples can be copied.
+// Errors quote `std::string name(std::int64_t index) const`, such as a file, where there is one.
 template <class Dataset>
 concept IsDataset = requires(const Dataset& dataset, std::int64_t index, std::uint64_t seed) {
   { dataset.size() } -> std::convertible_to<std::int64_t>;

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -71,8 +70,8 @@ class Loader {
     validate(options);
     detail::check_sizes(dataset.size(), sampler_.options().num_samples);
     const int workers = count_workers(options);
-    threads_.emplace(workers);
     num_ahead_ = workers == 0 ? 0 : options.prefetch;
+    threads_.emplace(workers);
   }
 
   // The micro-batches of the next step that belong to this rank. After an exception it goes on with the step after.

@@ -49,8 +49,8 @@ TEST(LengthOrder, HoldsEverySampleOnce) {
     for (const std::int64_t pool : {std::int64_t{1}, std::int64_t{3}, INT64_MAX}) {
       Ids order = length_order(text_lengths(size), {.batch_size = 8, .pool = pool}, 3, 1);
       std::ranges::sort(order);
-      Ids all;
-      for (std::int64_t i = 0; i < size; ++i) all.push_back(i);
+      Ids all(size);
+      std::iota(all.begin(), all.end(), 0);
       EXPECT_EQ(order, all) << size << " samples, pools of " << pool;
     }
   }

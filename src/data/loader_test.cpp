@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 #include <tandem/loader.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <latch>
 #include <memory>
 #include <set>
@@ -11,7 +14,9 @@
 #include <vector>
 
 #include "base/error_test.h"
+#include "base/fd.h"
 #include "base/text.h"
+#include "multiproc/run_ranks.h"
 
 namespace tandem {
 namespace {
@@ -27,6 +32,12 @@ struct Squares {
   std::int64_t size() const { return count; }
   std::int64_t get(std::int64_t index) const { return index * index + 1; }
 };
+
+Ids squares_of(const Ids& ids) {
+  Ids squares;
+  for (const std::int64_t id : ids) squares.push_back(id * id + 1);
+  return squares;
+}
 
 struct WithBad {
   std::int64_t count = 8;
@@ -53,17 +64,52 @@ TEST(Loader, GivesTheSameWhateverTheNumberOfWorkers) {
     Sampler sampler(options, {.rank = 1, .size = 2});
     Loader loader(dataset, sampler, collate, {.workers = workers});
     for (int step = 0; step < 12; ++step) {
-      const auto batches = loader.next();
-      const std::vector<SampleBatch> expected = sampler.next();
-      ASSERT_EQ(batches.size(), 2U);
-      for (std::size_t i = 0; i < 2; ++i) {
-        EXPECT_EQ(batches[i].samples, expected[i]) << workers << " workers, step " << step;
-        for (std::size_t k = 0; k < 3; ++k) {
-          EXPECT_EQ(batches[i].value.at(k), expected[i].ids[k] * expected[i].ids[k] + 1);
+      std::vector<SampleBatch> given;
+      for (const auto& [value, samples] : loader.next()) {
+        given.push_back(samples);
+        EXPECT_EQ(value, squares_of(samples.ids)) << workers << " workers, step " << step;
+      }
+      EXPECT_EQ(given, sampler.next()) << workers << " workers, step " << step;
+    }
+  }
+}
+
+// What the ranks of a run wrote down about one epoch, as "used STEP MICRO-BATCH: SAMPLE" for each sample that counts.
+std::vector<std::string> record_of(int num_ranks) {
+  const auto write_record = [](const World& world) {
+    const Squares dataset{.count = 90};
+    const SamplerOptions options{.num_samples = 90, .batch_size = 3, .batches_per_step = 4, .seed = 6};
+    Loader loader(dataset, Sampler(options, shard_of(world)), collate, {.workers = 2});
+    std::string record;
+    for (int step = 0; step < 8; ++step) {
+      for (const auto& [value, samples] : loader.next()) {
+        for (std::int64_t i = 0; i < samples.num_counted; ++i) {
+          record += str("used ", step, ' ', samples.index, ": ", samples.ids[i], '\n');
         }
       }
     }
+    write_all(STDOUT_FILENO, record);
+  };
+  const auto ends = run_ranks_to_end(num_ranks, write_record, std::chrono::seconds(60));
+  EXPECT_EQ(failures(ends), "");
+  std::vector<std::string> lines;
+  for (const RankOutcome& end : ends) {
+    for (const std::string& line : split(end.output, '\n')) {
+      if (line.starts_with("used ")) lines.push_back(line);
+    }
   }
+  std::ranges::sort(lines);
+  return lines;
+}
+
+TEST(Loader, UsesTheSameSamplesOnOneTwoAndFourRealRanksAndEachOnce) {
+  const std::vector<std::string> one = record_of(1);
+  EXPECT_EQ(record_of(2), one);
+  EXPECT_EQ(record_of(4), one);
+  std::set<std::string> samples;
+  for (const std::string& line : one) samples.insert(line.substr(line.find(": ")));
+  EXPECT_EQ(one.size(), 90U);
+  EXPECT_EQ(samples.size(), 90U);
 }
 
 // Sample 0 lasts until sample 5, of two steps later, has been read.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "base/error_test.h"
@@ -55,7 +56,7 @@ TEST(Permutation, HoldsEveryNumberOnce) {
     Ids numbers = numbers_of({size, 11, 4});
     std::ranges::sort(numbers);
     Ids all(size);
-    for (std::int64_t i = 0; i < size; ++i) all[i] = i;
+    std::iota(all.begin(), all.end(), 0);
     EXPECT_EQ(numbers, all) << size;
   }
 }
