@@ -45,8 +45,8 @@ std::uint32_t detail::crc32c_by_table(std::string_view bytes, std::uint32_t befo
 }
 
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
-  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
-  return has_instruction ? crc32c_by_instruction(bytes, before) : detail::crc32c_by_table(bytes, before);
+  static const bool kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
+  return kHasInstruction ? crc32c_by_instruction(bytes, before) : detail::crc32c_by_table(bytes, before);
 }
 
 }  // namespace tandem

@@ -151,6 +151,27 @@ TEST(Checkpoint, ComesBackAsItWasSaved) {
   expect_same(load_checkpoint(path), sample(120));
 }
 
+// The example of docs/checkpoints.md.
+TEST(Checkpoint, IsUsedAsTheDocumentSays) {
+  const TempFolder temp;
+  const fs::path folder = temp.path();
+  torch::nn::Linear model(3, 2);
+  const torch::Tensor momentum = torch::ones({2, 3});
+  tandem::Checkpoint now{.step = 120,
+                         .model = tandem::named_tensors(*model),
+                         .optimizer = {{"momentum.weight", momentum}},
+                         .state = R"({"cursor": 960})"};
+  tandem::save_checkpoint(folder, now);
+
+  const tandem::FoundCheckpoint found =
+      tandem::find_checkpoint(folder, tandem::Which::Newest, tandem::Check::Checksums);
+  for (const auto& [path, why] : found.passed_over) ADD_FAILURE() << why;
+  const tandem::Checkpoint saved = tandem::load_checkpoint(found.path.value());
+  tandem::copy_into(now.model, saved.model);
+  tandem::copy_into(now.optimizer, saved.optimizer);
+  EXPECT_EQ(saved.state, R"({"cursor": 960})");
+}
+
 TEST(Checkpoint, WithAStateThatIsNoJsonIsNotSaved) {
   const TempFolder temp;
   Checkpoint checkpoint = sample(1);

@@ -115,7 +115,8 @@ void make_folders(Files& files, const fs::path& folder) {
 
 void replace_file(Files& files, const fs::path& path, const FileContent& content) {
   const fs::path folder = fs::absolute(path).parent_path();
-  Temporary temporary(files, folder / str(kTemporaryPrefix, path.filename()));
+  // Ranks that all write the same file, by mistake, still leave a whole one.
+  Temporary temporary(files, folder / str(kTemporaryPrefix, path.filename(), '-', ::getpid()));
   files.write(temporary.path(), content);
   files.rename(temporary.path(), path);
   temporary.release();

@@ -63,8 +63,7 @@ Manifest verified_manifest(const fs::path& checkpoint, Check check) {
 
 FolderList candidates(const fs::path& folder, Which which) {
   std::error_code unknown;
-  if (fs::exists(folder / kManifestFile, unknown))
-    return {.complete = {{.path = folder, .manifest = {}}}, .passed_over = {}};
+  if (fs::exists(folder / kManifestFile, unknown)) return {.complete = {{.path = folder}}, .passed_over = {}};
   FolderList list = list_checkpoints(folder);
   if (which == Which::Best) {
     const std::string best(trim(read_if_there(folder / "best").value_or("")));

@@ -19,7 +19,7 @@ std::string checkpoint_name(std::int64_t step);
 // A complete checkpoint of a folder.
 struct SavedCheckpoint {
   std::filesystem::path path;
-  Manifest manifest;
+  Manifest manifest = {};
 };
 
 // Those of a folder whose sizes are right, the one saved last first, and what was passed over.
@@ -28,9 +28,6 @@ struct FolderList {
   std::vector<FoundCheckpoint::PassedOver> passed_over;
 };
 FolderList list_checkpoints(const std::filesystem::path& folder);
-
-// The one with the best metric; of equal ones the first. nullptr: none has a metric.
-const SavedCheckpoint* best_of(const std::vector<SavedCheckpoint>& checkpoints, Better better);
 
 struct NamedContent {
   std::string name;

@@ -9,10 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "base/json.h"
@@ -154,6 +152,16 @@ bool read_at(int file, std::uint64_t offset, char* bytes, std::uint64_t count, s
   return true;
 }
 
+std::string length_bytes(std::uint64_t length) {
+  std::string bytes;
+  for (std::uint64_t i = 0; i < kLengthBytes; ++i) bytes.push_back(static_cast<char>((length >> (8 * i)) & 0xFF));
+  return bytes;
+}
+
+std::pair<std::ptrdiff_t, std::string_view> place_in_file(const TensorBytes& tensor) {
+  return {kDtypes.data() - find_dtype(tensor.dtype), tensor.name};
+}
+
 }  // namespace
 
 std::uint64_t header_length(std::string_view first_8_bytes, std::uint64_t file_size, std::string_view where) {
@@ -213,29 +221,24 @@ void SafetensorsFile::read(const TensorEntry& tensor, void* bytes) const {
 }
 
 FileContent safetensors_content(std::vector<TensorBytes> tensors, const Metadata& metadata) {
-  std::ranges::sort(tensors, {},
-                    [](const TensorBytes& t) { return std::tuple(-(find_dtype(t.dtype) - kDtypes.data()), t.name); });
-  Json::Object header;
-  FileContent content;
+  std::ranges::sort(tensors, {}, place_in_file);
   Json::Object notes;
   for (const auto& [key, value] : metadata) notes.emplace_back(key, value);
-  header.emplace_back(kMetadata, std::move(notes));
+  Json::Object header{{std::string(kMetadata), std::move(notes)}};
+  FileContent content;
   std::int64_t begin = 0;
   for (const TensorBytes& tensor : tensors) {
     const std::int64_t end = begin + static_cast<std::int64_t>(tensor.bytes.size());
-    Json::Array shape(tensor.shape.begin(), tensor.shape.end());
+    const Json::Array shape(tensor.shape.begin(), tensor.shape.end());
     header.emplace_back(
         tensor.name,
-        Json::Object{{"dtype", tensor.dtype}, {"shape", std::move(shape)}, {"data_offsets", Json::Array{begin, end}}});
+        Json::Object{{"dtype", tensor.dtype}, {"shape", shape}, {"data_offsets", Json::Array{begin, end}}});
     content.bytes.push_back(tensor.bytes);
     begin = end;
   }
   std::string text = json_text(Json(std::move(header)));
-  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
-  std::uint64_t length = text.size();
-  for (std::uint64_t i = 0; i < kLengthBytes; ++i, length >>= 8)
-    content.text.push_back(static_cast<char>(length & 0xFF));
-  content.text += text;
+  text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
+  content.text = length_bytes(text.size()) + text;
   return content;
 }
 

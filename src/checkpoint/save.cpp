@@ -2,11 +2,9 @@
 #include <sys/file.h>
 #include <tandem/error.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
 #include "base/fd.h"
@@ -79,26 +77,41 @@ void point_to(Files& files, const fs::path& pointer, const fs::path& checkpoint)
 
 // Under their temporary names they are no checkpoints any more, however much of them an early end leaves behind.
 void remove_checkpoints(Files& files, const fs::path& folder, const std::vector<fs::path>& checkpoints) {
+  if (checkpoints.empty()) return;
   for (const fs::path& checkpoint : checkpoints) files.rename(checkpoint, temporary_path(checkpoint));
-  if (!checkpoints.empty()) files.sync_folder(folder);
+  files.sync_folder(folder);
   for (const fs::path& checkpoint : checkpoints) files.remove(temporary_path(checkpoint));
 }
 
-}  // namespace
-
+// The one with the best metric; of equal ones the first. nullptr: none has a metric.
 const SavedCheckpoint* best_of(const std::vector<SavedCheckpoint>& checkpoints, Better better) {
   const double sign = better == Better::Lower ? 1 : -1;
+  const auto order = [&](const SavedCheckpoint& c) { return std::pair(sign * *c.manifest.metric, c.manifest.number); };
   const SavedCheckpoint* best = nullptr;
   for (const SavedCheckpoint& checkpoint : checkpoints) {
-    const auto& [metric, number] = std::tie(checkpoint.manifest.metric, checkpoint.manifest.number);
-    if (!metric) continue;
-    if (best == nullptr ||
-        std::pair(sign * *metric, number) < std::pair(sign * *best->manifest.metric, best->manifest.number)) {
-      best = &checkpoint;
-    }
+    if (!checkpoint.manifest.metric) continue;
+    if (best == nullptr || order(checkpoint) < order(*best)) best = &checkpoint;
   }
   return best;
 }
+
+// Lets the pointers say what the folder has, and removes what nobody wants.
+void point_and_prune(Files& files, const fs::path& newest, const Retention& retention) {
+  const fs::path folder = newest.parent_path();
+  const std::vector<SavedCheckpoint> saved = list_checkpoints(folder).complete;
+  const SavedCheckpoint* best = retention.keep_best ? best_of(saved, retention.better) : nullptr;
+  point_to(files, folder / "latest", newest);
+  if (best != nullptr) point_to(files, folder / "best", best->path);
+
+  std::vector<fs::path> unwanted;
+  const auto num_kept = static_cast<std::size_t>(retention.keep_last);
+  for (std::size_t i = num_kept; num_kept > 0 && i < saved.size(); ++i) {
+    if (&saved[i] != best) unwanted.push_back(saved[i].path);
+  }
+  remove_checkpoints(files, folder, unwanted);
+}
+
+}  // namespace
 
 fs::path save_files(Files& files, const fs::path& folder, std::int64_t step, std::optional<double> metric,
                     const std::vector<NamedContent>& contents, const Retention& retention) {
@@ -110,21 +123,11 @@ fs::path save_files(Files& files, const fs::path& folder, std::int64_t step, std
   const FolderLock lock(folder);
   remove_leftovers(files, folder);
 
-  const FolderList before = list_checkpoints(folder);
-  const std::int64_t number = before.complete.empty() ? 0 : before.complete.front().manifest.number + 1;
-  const fs::path path = folder / checkpoint_name(step);
+  const std::vector<SavedCheckpoint> saved = list_checkpoints(folder).complete;
+  const std::int64_t number = saved.empty() ? 0 : saved.front().manifest.number + 1;
+  fs::path path = folder / checkpoint_name(step);
   write_checkpoint(files, path, contents, describe(step, number, metric, contents));
-
-  const FolderList after = list_checkpoints(folder);
-  const SavedCheckpoint* best = retention.keep_best ? best_of(after.complete, retention.better) : nullptr;
-  point_to(files, folder / "latest", path);
-  if (best != nullptr) point_to(files, folder / "best", best->path);
-
-  std::vector<fs::path> old;
-  for (std::size_t i = static_cast<std::size_t>(retention.keep_last); i < after.complete.size(); ++i) {
-    if (&after.complete[i] != best) old.push_back(after.complete[i].path);
-  }
-  if (retention.keep_last > 0) remove_checkpoints(files, folder, old);
+  point_and_prune(files, path, retention);
   return path;
 }
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -79,6 +80,19 @@ TEST(Save, RemovesWhatKilledSavesLeftBehind) {
   EXPECT_EQ(names_in(temp.path()), (Names{"latest", "notes.txt", "step-00000008"}));
 }
 
+// As ranks do that forget to ask whether they are the main one.
+TEST(Save, WaitsForAnotherSaveIntoTheFolder) {
+  const TempFolder temp;
+  const auto save_ten = [&] {
+    for (int i = 0; i < 10; ++i) save_sample(kernel_files(), temp.path(), 7);
+  };
+  std::future<void> other = std::async(std::launch::async, save_ten);
+  save_ten();
+  other.get();
+  EXPECT_EQ(names_in(temp.path()), (Names{"latest", "step-00000007"}));
+  EXPECT_EQ(read_manifest(fs::path(temp.path()) / "step-00000007").number, 19);
+}
+
 TEST(Save, RefusesNumbersThatMakeNoSense) {
   const TempFolder temp;
   EXPECT_EQ(error_of([&] { save_sample(kernel_files(), temp.path(), -1); }).kind(), ErrorKind::Checkpoint);
@@ -89,8 +103,8 @@ TEST(Save, RefusesNumbersThatMakeNoSense) {
 
 // A save over two older checkpoints, which ends in the middle of operation `operation`, and what it may be found to be.
 struct Scene {
-  std::int64_t step;  // of the last save; of the two before 10 and 20
-  int version;
+  std::int64_t step = 0;  // of the last save; of the two before 10 and 20
+  int version = 0;
   Retention retention;
 };
 

@@ -3,11 +3,13 @@
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
+SOURCE = pathlib.Path(os.environ["TANDEM_SOURCE"])
 DOUBLE_TENSORS = pathlib.Path(os.environ["TANDEM_BUILD"]) / "tests" / "double_tensors"
 TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 
@@ -18,11 +20,11 @@ class Safetensors(unittest.TestCase):
             self.skipTest(f"{sys.executable} has no torch or no safetensors")
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def double(self, tensors, metadata=None):
+    def double(self, tensors, *checkpoints):
         """What Tandem makes of the file, and the bytes of it."""
         from safetensors.torch import load_file, save_file
-        save_file(tensors, self.folder / "from.safetensors", metadata)
-        command = [DOUBLE_TENSORS, self.folder / "from.safetensors", self.folder / "to.safetensors"]
+        save_file(tensors, self.folder / "from.safetensors")
+        command = [DOUBLE_TENSORS, self.folder / "from.safetensors", self.folder / "to.safetensors", *checkpoints]
         subprocess.run(command, check=True, timeout=120)
         return load_file(self.folder / "to.safetensors"), (self.folder / "to.safetensors").read_bytes()
 
@@ -66,6 +68,25 @@ class Safetensors(unittest.TestCase):
         expected = (model[0].weight * 2).tolist()
         load_model(model, str(self.folder / "to.safetensors"))
         self.assertEqual(model[1].weight.tolist(), expected)
+
+    def test_checkpoints_open_as_the_document_says(self):
+        import torch
+        page = (SOURCE / "docs" / "checkpoints.md").read_text()
+        self.double({"w": torch.arange(3.0)}, self.folder / "checkpoints")
+        code = re.search(r"```python\n(.*?)```", page, re.S)[1]
+        names = {}
+        exec(code.replace('"checkpoints"', f'"{self.folder}/checkpoints"'), names)  # the page's own text
+        self.assertEqual(names["weights"]["w"].tolist(), [0, 2, 4])
+        self.assertEqual(names["step"], 120)
+        tree = re.search(r"```text\n(.*?)```", page, re.S)[1]
+        shown = {line.split()[0].rstrip("/") for line in tree.splitlines()}
+        self.assertEqual(shown, {"checkpoints", *(path.name for path in (self.folder / "checkpoints").rglob("*"))})
+
+    def test_the_document_shows_code_that_is_tested(self):
+        page = (SOURCE / "docs" / "checkpoints.md").read_text()
+        tested = (SOURCE / "src" / "checkpoint" / "checkpoint_test.cpp").read_text()
+        code = re.search(r"```cpp\n(.*?)```", page, re.S)[1]
+        self.assertIn(re.sub(r"\s+", " ", code).strip(), re.sub(r"\s+", " ", tested))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,131 @@
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <tandem/config.h>
+#include <tandem/error.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+#include "config/sample_config_test.h"
+#include "fuzz/fuzzer.h"
+
+namespace tandem {
+namespace {
+
+const std::vector<std::string> kJsonWords = {"{",
+                                             "}",
+                                             "[",
+                                             "]",
+                                             ",",
+                                             ":",
+                                             "\"",
+                                             "\\u0000",
+                                             "\\ud800",
+                                             "null",
+                                             "true",
+                                             "-1",
+                                             "1e400",
+                                             "0.1",
+                                             "9223372036854775807",
+                                             "9223372036854775808",
+                                             "4294967296",
+                                             "\xEF\xBB\xBF"};
+
+std::vector<std::string> json_words_and(std::vector<std::string> words) {
+  words.insert(words.end(), kJsonWords.begin(), kJsonWords.end());
+  return words;
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+SafetensorsHeader parse_safetensors(const std::string& file) {
+  const std::uint64_t length = header_length(std::string_view(file).substr(0, 8), file.size(), "file");
+  return parse_header(std::string_view(file).substr(8, length), file.size() - 8 - length, "file");
+}
+
+// Writes the length of the header that it has: as far as the last brace.
+void mend_length(std::string& file) {
+  const std::size_t end = file.rfind('}');
+  if (file.size() < 8 || end == std::string::npos || end < 8) return;
+  const std::uint64_t length = end + 1 - 8;
+  std::memcpy(file.data(), &length, sizeof(length));
+}
+
+// What is taken has a place for every byte, and is the same after it is written and read again.
+void parse_and_write_safetensors(const std::string& file) {
+  const SafetensorsHeader header = parse_safetensors(file);
+  const std::size_t data_begin = file.size() - (header.tensors.empty() ? 0 : header.tensors.back().end);
+  std::vector<TensorBytes> tensors;
+  for (const TensorEntry& entry : header.tensors) {
+    require(data_begin + entry.end <= file.size() && entry.begin <= entry.end, "a tensor lies outside of the file");
+    const auto bytes = std::string_view(file).substr(data_begin + entry.begin, entry.end - entry.begin);
+    tensors.push_back({.name = entry.name, .dtype = entry.dtype, .shape = entry.shape, .bytes = bytes});
+  }
+  const FileContent content = safetensors_content(tensors, header.metadata);
+  std::string again = content.text;
+  for (const std::string_view bytes : content.bytes) again += bytes;
+  const SafetensorsHeader reread = parse_safetensors(again);
+  require(reread.metadata == header.metadata, "other metadata after writing");
+  require(reread.tensors.size() == header.tensors.size(), "other tensors after writing");
+}
+
+TEST(ParsersFuzz, Safetensors) {
+  fuzz({.name = "safetensors",
+        .words = json_words_and({"\"dtype\"", "\"shape\"", "\"data_offsets\"", "\"F32\"", "\"F4\"", "\"BOOL\"",
+                                 "\"__metadata__\":", R"("x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)",
+                                 "[0,0]", std::string(8, '\0')}),
+        .mend = mend_length,
+        .parse = parse_and_write_safetensors});
+}
+
+TEST(ParsersFuzz, Json) {
+  fuzz({.name = "json",
+        .words = json_words_and({"{\"a\":", "[[[[", "\\n"}),
+        .mend = {},
+        .parse = [](const std::string& text) {
+          const Json json = parse_json(text, "state.json");
+          require(parse_json(json_text(json), "again") == json, "another value after writing");
+          require(parse_json(json_text_indented(json), "again") == json, "another value after writing it indented");
+        }});
+}
+
+TEST(ParsersFuzz, Done) {
+  fuzz({.name = "done",
+        .words = json_words_and(
+            {"\"step\":", "\"number\":", "\"metric\":", "\"files\":", "\"size\":", "\"crc32c\":", "../"}),
+        .mend = {},
+        .parse = [](const std::string& text) {
+          const Manifest manifest = parse_manifest(text, "DONE");
+          const Manifest again = parse_manifest(manifest_text(manifest), "again");
+          require(again.step == manifest.step && again.number == manifest.number && again.metric == manifest.metric &&
+                      again.files.size() == manifest.files.size(),
+                  "another manifest after writing");
+        }});
+}
+
+TEST(ParsersFuzz, Config) {
+  const Fd file(::memfd_create("config.yaml", MFD_CLOEXEC));
+  const std::string path = str("/proc/self/fd/", file.get());
+  fuzz({.name = "config",
+        .words = {"\n",          "  ",           "- ",           ": ",   "[",     "]",    "{",      "}",     "&a ",
+                  "*a",          "<<: ",         "!!str ",       "|\n",  ">\n",   "# ",   "\"",     "'",     "---\n",
+                  "~",           "batch_size: ", "optimizer:\n", "lr: ", "1e400", "0x10", "11h30m", "25MiB", "\xC2\x85",
+                  "\xEF\xBB\xBF"},
+        .mend = {},
+        .parse = [&](const std::string& text) {
+          put(file.get(), text);
+          SampleConfig config;
+          std::vector<Field> fields = fields_of(config);
+          load_yaml(fields, path);
+        }});
+}
+
+}  // namespace
+}  // namespace tandem
