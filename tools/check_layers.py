@@ -32,7 +32,8 @@ PUBLIC_HEADERS = {
     "tandem/communicator.h": "comm", "tandem/store.h": "comm", "tandem/work.h": "comm",
     "tandem/check_replicas.h": "ddp", "tandem/ddp.h": "ddp",
     "tandem/batch_norm.h": "kernels", "tandem/recompute.h": "kernels", "tandem/shard.h": "data",
-    "tandem/clip.h": "optim", "tandem/optimizer.h": "optim",
+    "tandem/autocast.h": "amp", "tandem/loss_scaler.h": "amp", "tandem/precision.h": "amp",
+    "tandem/clip.h": "optim", "tandem/ema.h": "optim", "tandem/optimizer.h": "optim", "tandem/schedule.h": "optim",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")

@@ -1,15 +1,20 @@
 #pragma once
 
+#include <tandem/autocast.h>
 #include <tandem/batch_norm.h>
 #include <tandem/check_replicas.h>
 #include <tandem/clip.h>
 #include <tandem/communicator.h>
 #include <tandem/config.h>
 #include <tandem/ddp.h>
+#include <tandem/ema.h>
 #include <tandem/error.h>
+#include <tandem/loss_scaler.h>
 #include <tandem/optimizer.h>
+#include <tandem/precision.h>
 #include <tandem/recompute.h>
 #include <tandem/run_worker.h>
+#include <tandem/schedule.h>
 #include <tandem/shard.h>
 #include <tandem/store.h>
 #include <tandem/sync_batchnorm.h>
