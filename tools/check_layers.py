@@ -36,7 +36,8 @@ PUBLIC_HEADERS = {
     "tandem/batch_reading.h": "data", "tandem/dataset.h": "data",
     "tandem/length_order.h": "data", "tandem/loader.h": "data", "tandem/permutation.h": "data",
     "tandem/sampler.h": "data", "tandem/shard.h": "data", "tandem/worker_threads.h": "data",
-    "tandem/clip.h": "optim", "tandem/optimizer.h": "optim",
+    "tandem/autocast.h": "amp", "tandem/loss_scaler.h": "amp", "tandem/precision.h": "amp",
+    "tandem/clip.h": "optim", "tandem/ema.h": "optim", "tandem/optimizer.h": "optim", "tandem/schedule.h": "optim",
     "tandem/batch_plan.h": "train", "tandem/train_step.h": "train", "tandem/training.h": "train",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
