@@ -52,7 +52,9 @@ class LossScaler {
  public:
   LossScaler(Precision precision, torch::Device device, const LossScalerOptions& options = {});
 
+  Precision precision() const { return precision_; }
   bool is_on() const { return scale_.defined(); }
+  bool needs_normalizer() const { return is_on() && normalizer_ == 0; }
 
   // Before the first backward pass: about how many samples (or tokens: what `divisor` is given) a step has over all
   // ranks, the same number on each. Later calls change nothing, nor do those after a state was loaded.
@@ -77,6 +79,7 @@ class LossScaler {
  private:
   torch::Tensor factor() const;
 
+  Precision precision_;
   LossScalerOptions options_;
   std::int64_t normalizer_ = 0;
   torch::Tensor scale_;  // undefined: off

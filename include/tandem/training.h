@@ -3,6 +3,8 @@
 #include <tandem/batch_plan.h>
 #include <tandem/checkpoint.h>
 #include <tandem/communicator.h>
+#include <tandem/ema.h>
+#include <tandem/loss_scaler.h>
 #include <tandem/optimizer.h>
 #include <tandem/sampler.h>
 #include <tandem/train_step.h>
@@ -40,14 +42,22 @@ void visit_fields(TrainingOptions& o, Visitor&& field) {
   field("stop-at", o.stop_at, "save and end after this long, such as 11h30m");
 }
 
+// What a run changes, and its checkpoints hold.
+struct TrainedParts {
+  torch::nn::Module& module;  // that of the DistributedDataParallel
+  Optimizer& optimizer;
+  LossScaler& scaler;
+  Ema* ema = nullptr;  // updated by end_step
+};
+
 // A run from step to step: where it stands, when it saves, when it ends, and how it goes on later. Every rank has one;
 // the first saves. What it says in `notes` is for the user's eyes.
 class Training {
  public:
-  // The module is that of the DistributedDataParallel, which exists already; checkpoints go to `folder`, or nowhere if
-  // it is empty. All of these outlive the training.
-  Training(torch::nn::Module& module, Optimizer& optimizer, Communicator& comm, const BatchPlan& plan,
-           const TrainingOptions& options, std::filesystem::path folder = {});
+  // The DistributedDataParallel exists already, and the parts outlive the training. Checkpoints go to `folder`, or
+  // nowhere if it is empty.
+  Training(const TrainedParts& parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
+           std::filesystem::path folder = {});
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
   ~Training();

@@ -33,7 +33,7 @@ void validate(const LossScalerOptions& o) {
 }
 
 LossScaler::LossScaler(Precision precision, torch::Device device, const LossScalerOptions& options)
-    : options_(options) {
+    : precision_(precision), options_(options) {
   validate(options_);
   if (precision != Precision::Fp16) return;
   scale_ = torch::full({}, options.init_scale, torch::device(device).dtype(torch::kFloat));

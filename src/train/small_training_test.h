@@ -16,13 +16,13 @@ class SmallTraining {
                 const std::filesystem::path& folder)
       : comm_(comm),
         plan_(plan_batch(batch, comm.world().size)),
-        training_(*model_.module(), optimizer_, comm_, plan_, options, folder) {
+        training_({*model_.module(), optimizer_, scaler_}, comm_, plan_, options, folder) {
     training_.begin(sampler_);
   }
 
   void step() {
     const auto loss = [&](const SampleBatch& batch) { return small_loss(model_, batch); };
-    train_step(model_, optimizer_, sampler_.next(), loss, training_.step_options(0.01, 1));
+    train_step(model_, optimizer_, scaler_, sampler_.next(), loss, training_.step_options(0.01, 1));
     training_.end_step();
   }
 
@@ -40,6 +40,7 @@ class SmallTraining {
   Communicator& comm_;
   SmallModel model_{first_weights(), comm_};
   AdamW optimizer_{*model_.module()};
+  LossScaler scaler_{Precision::Fp32, torch::kCPU};
   BatchPlan plan_;
   Sampler sampler_{
       {.num_samples = 37, .batch_size = plan_.batch_size, .batches_per_step = plan_.batches_per_step(), .seed = 5},

@@ -34,7 +34,8 @@ StepResult step_of(LineModel& model, Optimizer& optimizer, const std::vector<Num
   const auto loss = [&](const Numbers& batch) {
     return LossSum{model(torch::tensor(batch.x, torch::kFloat)).sum(), static_cast<std::int64_t>(batch.x.size())};
   };
-  return train_step(model, optimizer, batches, loss, options);
+  LossScaler scaler(Precision::Fp32, torch::kCPU);
+  return train_step(model, optimizer, scaler, batches, loss, options);
 }
 
 // A rank with two micro-batches, one with one and one with none: (1 + 2 + 3 + 4 + 10) / 5 = 4.

@@ -107,9 +107,9 @@ void Training::Run::save() {
   save_checkpoint(folder, state.checkpoint({step, source.state()}), options.retention);
 }
 
-Training::Training(torch::nn::Module& module, Optimizer& optimizer, Communicator& comm, const BatchPlan& plan,
-                   const TrainingOptions& options, fs::path folder)
-    : run_(new Run{.state = {module, optimizer, comm, plan}, .options = options, .folder = std::move(folder)}) {}
+Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
+                   fs::path folder)
+    : run_(new Run{.state = {parts, comm, plan}, .options = options, .folder = std::move(folder)}) {}
 
 Training::~Training() = default;
 
@@ -139,10 +139,11 @@ StepOptions Training::step_options(double lr, double max_norm) const {
 void Training::end_step() {
   Run& run = *run_;
   ++run.step;
+  if (run.state.parts.ema != nullptr) run.state.parts.ema->update();
   run.agree_to_stop();
   const std::int64_t every = run.options.save_every;
   const bool is_due = every > 0 && run.step % every == 0;
-  if (run.step % kCheckReplicasEvery == 0 || !has_next()) check_replicas(run.state.module, run.state.comm);
+  if (run.step % kCheckReplicasEvery == 0 || !has_next()) check_replicas(run.state.parts.module, run.state.comm);
   if (is_due || !has_next()) run.save();
 }
 

@@ -38,11 +38,12 @@ void train(const World& world, std::int64_t num_batches, bool is_exact) {
   torch::manual_seed(1);
   SmallModel model(SmallNet(), comm);
   AdamW optimizer(*model.module());
+  LossScaler scaler(Precision::Fp32, torch::kCPU);
   Sampler sampler({.num_samples = 37, .batch_size = 3, .batches_per_step = num_batches, .seed = 5}, shard_of(world));
   for (std::int64_t step = 0; step < 7; ++step) {
     const auto loss = [&](const SampleBatch& batch) { return small_loss(model, batch); };
     const StepOptions options{.step = step, .seed = 5, .lr = 0.01, .max_norm = 1, .is_exact = is_exact};
-    const StepResult result = train_step(model, optimizer, sampler.next(), loss, options);
+    const StepResult result = train_step(model, optimizer, scaler, sampler.next(), loss, options);
     std::cout << str("step ", step, ": loss ", result.loss, ", norm ", result.norm, '\n');
   }
   std::cout << fingerprint(*model.module(), optimizer) << std::endl;
