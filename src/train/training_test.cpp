@@ -25,10 +25,10 @@ constexpr std::int64_t kShards = 4;
 TrainingOptions ten_steps() { return {.epochs = 100, .max_steps = 10, .seed = 5}; }
 
 // Runs the training on so many ranks until its end, or until step `last` if that comes first.
-void run_until(int num_ranks, std::int64_t last, const fs::path& folder, TrainingOptions options = ten_steps()) {
+void run_until(int num_ranks, std::int64_t last, const fs::path& folder, Precision precision = Precision::Fp32) {
   run_ranks(num_ranks, [&](const World& world) {
     Communicator comm = Communicator::join();
-    SmallTraining training(comm, {.batch_size = 3, .shards = kShards}, options, folder);
+    SmallTraining training(comm, {.batch_size = 3, .shards = kShards}, ten_steps(), folder, precision);
     while (training->has_next()) {
       if (last < 10 && training->step() + 1 == last && world.rank == world.size - 1) training->ask_to_stop("enough");
       training.step();
@@ -51,6 +51,16 @@ TEST(Training, EndsInTheSameBytesWhereverItWasStoppedAndOnWhateverRanksItGoesOn)
   run_until(4, 7, folder / "parts");
   run_until(1, 10, folder / "parts");
   expect_same_files(folder / "whole/step-00000010", folder / "parts/step-00000010");
+}
+
+// The loss scale and its history go along.
+TEST(Training, DoesSoWithALossScaler) {
+  const SharedFolder folder;
+  run_until(2, 10, folder / "whole", Precision::Fp16);
+  run_until(1, 3, folder / "parts", Precision::Fp16);
+  run_until(2, 10, folder / "parts", Precision::Fp16);
+  expect_same_files(folder / "whole/step-00000010", folder / "parts/step-00000010");
+  EXPECT_EQ(read_file(folder / "whole/step-00000010/state.json"), read_file(folder / "parts/step-00000010/state.json"));
 }
 
 TEST(Training, SavesTheSameStepOnAllRanksWhenOneGetsSigterm) {
