@@ -42,7 +42,9 @@ Tensor global_norm(std::span<const Tensor> gradients) {
   return at::linalg_vector_norm(torch::stack(at::_foreach_norm({gradients.data(), gradients.size()})));
 }
 
-Tensor clip_coefficient(const Tensor& norm, double max_norm) { return (max_norm / (norm + 1e-6)).clamp_max(1); }
+Tensor clip_coefficient(const Tensor& norm, double max_norm) {
+  return (max_norm / (norm + 1e-6)).clamp_max(1).to(torch::kFloat);
+}
 
 Tensor found_inf(const Tensor& norm) { return norm.isfinite().logical_not().to(torch::kFloat); }
 
