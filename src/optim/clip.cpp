@@ -20,7 +20,7 @@ Tensor in_memory_order(const Tensor& tensor) {
 // millions of squares is off in the third digit.
 Tensor block_norms(const Tensor& values) {
   const std::int64_t whole = values.numel() / kBlock * kBlock;
-  const Tensor rest = at::linalg_vector_norm(values.narrow(0, whole, values.numel() - whole)).view(1);
+  Tensor rest = at::linalg_vector_norm(values.narrow(0, whole, values.numel() - whole)).view(1);
   if (whole == 0) return rest;
   return torch::cat({at::linalg_vector_norm(values.narrow(0, 0, whole).view({-1, kBlock}), 2, 1), rest});
 }
