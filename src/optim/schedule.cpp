@@ -58,8 +58,7 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t s
 
   const double fall = end - rise - (is_cycle ? 1 : 0);
   const double progress = step >= num_steps ? 1 : fall > 0 ? (now - rise) / fall : 0;
-  const double low = options.kind == ScheduleKind::Constant ? 1 : options.min_factor;
-  return peak * between(low, 1, height(options, progress));
+  return peak * between(options.min_factor, 1, height(options, progress));
 }
 
 void validate(const LrScalingOptions& o) {
