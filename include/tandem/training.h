@@ -25,6 +25,7 @@ struct TrainingOptions {
   std::int64_t epochs = 1;
   std::optional<std::int64_t> max_steps = {};
   std::uint64_t seed = 1;
+  std::optional<int> threads = {};
   std::int64_t save_every = 0;
   Retention retention = {};
   std::string resume = "auto";
@@ -36,6 +37,7 @@ void visit_fields(TrainingOptions& o, Visitor&& field) {
   field("epochs", o.epochs, "how often each sample is used");
   field("max-steps", o.max_steps, "end after so many steps, if that comes first");
   field("seed", o.seed, "decides first weights, order of samples, dropout");
+  field("threads", o.threads, "threads that compute on each rank; 1 with --shards, whose bits depend on it");
   field("save-every", o.save_every, "steps from checkpoint to checkpoint; 0: one at the end");
   field("", o.retention, "checkpoints");
   field("resume", o.resume, "auto: go on if there is a checkpoint; latest: there must be one; no; PATH; weights:PATH");

@@ -1,3 +1,4 @@
+#include <tandem/batch_norm.h>
 #include <tandem/check_replicas.h>
 #include <tandem/error.h>
 #include <tandem/training.h>
@@ -48,6 +49,21 @@ ResumePoint find_resume_point(const std::string& resume, const fs::path& folder,
   if (resume == "weights") return {needed_checkpoint_in(folder, notes), true};
   if (resume.starts_with(kWeights)) return {needed_checkpoint_in(resume.substr(kWeights.size()), notes), true};
   return {needed_checkpoint_in(resume, notes)};
+}
+
+// The number of threads decides how sums are split, and so their bits.
+void set_threads(std::optional<int> wanted, bool is_exact) {
+  if (wanted || is_exact) torch::set_num_threads(wanted.value_or(1));
+}
+
+// Its statistics are those of all ranks' micro-batches together: of more samples the more ranks there are.
+void check_no_sync_batchnorm(const torch::nn::Module& module) {
+  for (const auto& [name, layer] : module.named_modules().pairs()) {
+    const auto* norm = layer->as<BatchNormImpl>();
+    if (norm == nullptr || !norm->has_gather()) continue;
+    fail(ErrorKind::Config, str("training: ", name, " normalizes over all ranks, so bits depend on their number"),
+         "leave --shards or convert_sync_batchnorm out");
+  }
 }
 
 }  // namespace
@@ -109,7 +125,10 @@ void Training::Run::save() {
 
 Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
                    fs::path folder)
-    : run_(new Run{.state = {parts, comm, plan}, .options = options, .folder = std::move(folder)}) {}
+    : run_(new Run{.state = {parts, comm, plan}, .options = options, .folder = std::move(folder)}) {
+  set_threads(options.threads, plan.is_exact);
+  if (plan.is_exact) check_no_sync_batchnorm(parts.module);
+}
 
 Training::~Training() = default;
 

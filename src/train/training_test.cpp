@@ -179,5 +179,43 @@ TEST(Training, WithoutExactModeGoesOnWithTheSameBitsOnAsManyRanks) {
   expect_same_files(folder / "whole/step-00000006", folder / "parts/step-00000006");
 }
 
+TEST(Training, RefusesASynchronisedBatchNormInExactMode) {
+  Communicator comm = Communicator::join();
+  SmallNet net;
+  net->norm->set_gather([](const torch::Tensor& row) { return row.unsqueeze(0); });
+  Sgd optimizer(*net);
+  LossScaler scaler(Precision::Fp32, torch::kCPU);
+  const BatchPlan plan = plan_batch(kFourShards, 1);
+  EXPECT_EQ(error_of([&] {
+              Training({*net, optimizer, scaler}, comm, plan, {});
+            }).message(),
+            "training: norm normalizes over all ranks, so bits depend on their number");
+}
+
+// The guide counts micro-batches: its 500 iterations are 31 updates, and its learning rate follows them.
+TEST(D4, AStepIsOneUpdateHoweverManyMicroBatchesItHas) {
+  Communicator comm = Communicator::join();
+  SmallModel model(SmallNet(), comm);
+  Sgd optimizer(*model.module());
+  LossScaler scaler(Precision::Fp32, torch::kCPU);
+  const BatchPlan plan = plan_batch({.batch_size = 1, .accumulate = 16}, 1);
+  Sampler sampler({.num_samples = 48, .batch_size = 1, .batches_per_step = plan.batches_per_step()}, {});
+  Training training({*model.module(), optimizer, scaler}, comm, plan, {.epochs = 1});
+  training.begin(sampler);
+  EXPECT_EQ(training.num_steps(), 3);
+  int num_updates = 0;
+  while (training.has_next()) {
+    EXPECT_EQ(training.step(), num_updates);
+    const auto loss = [&](const SampleBatch& batch) {
+      return LossSum{model.forward(torch::ones({2, 4}), batch.ids[0] >= 0).sum(), 2};
+    };
+    train_step(model, optimizer, scaler, sampler.next(), loss, training.step_options(0.1));
+    training.end_step();
+    ++num_updates;
+  }
+  EXPECT_EQ(num_updates, 3);
+  EXPECT_EQ(model.stats().passes, 3) << "micro-batches but the last stay on their rank";
+}
+
 }  // namespace
 }  // namespace tandem

@@ -16,8 +16,8 @@ namespace {
 using torch::Tensor;
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(std::vector<ParameterGroup>)>;
 
-NamedTensors make_parameters(torch::Device device) {
-  NamedTensors parameters;
+NamedTensorList make_parameters(torch::Device device) {
+  NamedTensorList parameters;
   for (const auto& [name, size] : {std::pair("w", 70'001), std::pair("b", 33)}) {
     parameters.emplace_back(name, torch::arange(size, torch::kFloat).mul(0.7).cos().to(device).requires_grad_());
   }
@@ -26,7 +26,7 @@ NamedTensors make_parameters(torch::Device device) {
 
 // Six steps on sums of 48 gradients, clipped; the fourth overflows.
 std::vector<Tensor> train(torch::Device device, const MakeOptimizer& make) {
-  const NamedTensors parameters = make_parameters(device);
+  const NamedTensorList parameters = make_parameters(device);
   const auto optimizer = make({{.parameters = parameters, .weight_decay = 0.1}});
   for (int step = 0; step < 6; ++step) {
     for (const auto& [name, parameter] : parameters) {
