@@ -34,6 +34,9 @@ class Ema {
   // average towards the weights by 1 - decay * (1 - exp(-n / ramp)).
   void update();
 
+  // Begins again, as a copy of the weights that the module has now.
+  void reset();
+
   // While what it returns lives, the module has the averaged weights.
   AveragedWeights swap_in();
 

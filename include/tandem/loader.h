@@ -89,6 +89,7 @@ class Loader {
     return batches;
   }
 
+  std::int64_t num_samples() const { return sampler_.num_samples(); }
   std::int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
   std::int64_t epoch() const { return given_.epoch; }
 

@@ -64,6 +64,7 @@ class Sampler {
   Sampler(const SamplerOptions& options, const Shard& shard, EpochOrder order = {});
 
   const SamplerOptions& options() const { return options_; }
+  std::int64_t num_samples() const { return options_.num_samples; }
   std::int64_t steps_per_epoch() const;
 
   // The micro-batches of the next step that belong to this rank: of all of them the `rank`-th of `size` equal blocks.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,17 +29,19 @@ struct StepOptions {
 };
 
 struct StepResult {
-  double loss = 0;           // the mean over all ranks
-  std::int64_t count = 0;    // of what
-  double norm = 0;           // of its gradient, before clipping
-  bool was_skipped = false;  // the scaled gradient overflowed, on all ranks alike: nothing has changed but the scale
+  double loss = 0;         // the mean over all ranks
+  std::int64_t count = 0;  // of what
+  double norm = 0;         // of its gradient, before clipping
+  bool was_skipped =
+      false;  // the scaled gradient overflowed, on all ranks alike: weights and optimizer stay as they were
 };
 
 namespace detail {
 
 struct MicroBatch {
   std::function<LossSum()> loss;
-  std::span<const std::int64_t> ids;  // of its samples, if they are known
+  std::span<const std::int64_t> ids;   // of its samples, if they are known
+  std::optional<std::int64_t> number;  // among the micro-batches of the step on all ranks, if it is known
 };
 
 StepResult train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
@@ -55,6 +58,17 @@ std::span<const std::int64_t> ids_of(const Batch& batch) {
   }
 }
 
+template <class Batch>
+std::optional<std::int64_t> number_of(const Batch& batch) {
+  if constexpr (requires { std::int64_t{batch.samples.index}; }) {
+    return batch.samples.index;
+  } else if constexpr (requires { std::int64_t{batch.index}; }) {
+    return batch.index;
+  } else {
+    return std::nullopt;
+  }
+}
+
 }  // namespace detail
 
 // One update of the model, from the gradient of the mean loss over `batches` on all ranks. `loss_fn` gets a batch,
@@ -66,7 +80,8 @@ StepResult train_step(Model& model, Optimizer& optimizer, LossScaler& scaler, co
                       const StepOptions& options) {
   std::vector<detail::MicroBatch> micro_batches;
   for (const auto& batch : batches) {
-    micro_batches.push_back({[&loss_fn, &batch]() -> LossSum { return loss_fn(batch); }, detail::ids_of(batch)});
+    micro_batches.push_back(
+        {[&loss_fn, &batch]() -> LossSum { return loss_fn(batch); }, detail::ids_of(batch), detail::number_of(batch)});
   }
   return detail::train_step(model.reducer(), optimizer, scaler, micro_batches, options);
 }

@@ -52,6 +52,8 @@ struct TrainedParts {
   Ema* ema = nullptr;  // updated by end_step
 };
 
+void validate(const TrainingOptions& options);
+
 // A run from step to step: where it stands, when it saves, when it ends, and how it goes on later. Every rank has one;
 // the first saves. What it says in `notes` is for the user's eyes.
 class Training {
@@ -69,6 +71,7 @@ class Training {
   void begin(Samples& samples) {
     begin(Source{.state = [&samples] { return samples.state(); },
                  .set = [&samples](const SamplerState& state) { samples.set_state(state); },
+                 .num_samples = samples.num_samples(),
                  .steps_per_epoch = samples.steps_per_epoch()});
   }
 
@@ -80,8 +83,9 @@ class Training {
   // For train_step.
   StepOptions step_options(double lr, double max_norm = 0) const;
 
-  // After train_step. Saves if it is time; ends the run if a rank was asked to (SIGTERM, --stop-at, ask_to_stop).
-  void end_step();
+  // After train_step. Saves if it is time; ends the run if a rank was asked to (SIGTERM, --stop-at, ask_to_stop). The
+  // best checkpoint is the one with the best metric, such as the loss of an evaluation after this step.
+  void end_step(std::optional<double> metric = std::nullopt);
 
   // Every rank ends after the step in which one rank calls this.
   void ask_to_stop(const std::string& why);
@@ -93,6 +97,7 @@ class Training {
   struct Source {
     std::function<SamplerState()> state;
     std::function<void(const SamplerState&)> set;
+    std::int64_t num_samples = 0;
     std::int64_t steps_per_epoch = 0;
   };
   void begin(Source source);

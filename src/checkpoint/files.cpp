@@ -46,7 +46,8 @@ std::string hint_for(int error, const fs::path& path, std::uint64_t num_bytes) {
 class KernelFiles : public Files {
  public:
   void make_folder(const Path& path) override {
-    if (::mkdir(path.c_str(), 0777) != 0) fail_to("make the folder", path, errno);
+    if (::mkdir(path.c_str(), 0777) == 0 || (errno == EEXIST && std::filesystem::is_directory(path))) return;
+    fail_to("make the folder", path, errno);
   }
 
   void write(const Path& path, const FileContent& content) override {

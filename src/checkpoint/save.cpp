@@ -29,12 +29,17 @@ class FolderLock {
   Fd folder_;
 };
 
+bool is_temporary(const std::string& name) {
+  const std::string_view rest = std::string_view(name).substr(std::min(kTemporaryPrefix.size(), name.size()));
+  return name.starts_with(kTemporaryPrefix) && (rest == "latest" || rest == "best" || rest.starts_with("step-"));
+}
+
 // Left by saves that were killed; nobody is writing to them, since we have the lock.
 void remove_leftovers(Files& files, const fs::path& folder) {
   std::vector<fs::path> leftovers;
   std::error_code unreadable;
   for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
-    if (entry.path().filename().native().starts_with(kTemporaryPrefix)) leftovers.push_back(entry.path());
+    if (is_temporary(entry.path().filename())) leftovers.push_back(entry.path());
   }
   for (const fs::path& leftover : leftovers) files.remove(leftover);
 }

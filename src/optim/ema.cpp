@@ -50,6 +50,13 @@ void Ema::update() {
   if (!averages.empty()) at::_foreach_lerp_(averages, sources, 1 - options_.decay * risen);
 }
 
+void Ema::reset() {
+  check_not_swapped("reset");
+  const torch::NoGradGuard no_grad;
+  for (const Pair& pair : pairs_) pair.average.copy_(pair.source);
+  num_updates_ = 0;
+}
+
 AveragedWeights Ema::swap_in() { return AveragedWeights(*this); }
 
 // By copying, not by exchanging storages: what refers to the module's memory sees the averaged weights too.
@@ -73,7 +80,8 @@ NamedTensorList Ema::state() const {
   check_not_swapped("state");
   NamedTensorList state;
   for (const Pair& pair : pairs_) state.emplace_back(str("average.", pair.name), pair.average);
-  state.emplace_back("updates", torch::tensor(num_updates_, torch::kLong));
+  const torch::Device device = pairs_.empty() ? torch::Device(torch::kCPU) : pairs_.front().average.device();
+  state.emplace_back("updates", torch::full({}, num_updates_, torch::device(device).dtype(torch::kLong)));
   return state;
 }
 

@@ -29,8 +29,8 @@ NamedTensorList make_parameters(torch::ScalarType type) {
     return torch::arange(count, type).mul(0.7).cos().view(sizes);
   };
   NamedTensorList parameters = {{"matrix", values({7, 33})},
-                             {"bias", values({33})},
-                             {"filter", values({4, 3, 5, 5}).contiguous(torch::MemoryFormat::ChannelsLast)}};
+                                {"bias", values({33})},
+                                {"filter", values({4, 3, 5, 5}).contiguous(torch::MemoryFormat::ChannelsLast)}};
   for (auto& [name, parameter] : parameters) parameter.requires_grad_();
   return parameters;
 }
@@ -269,14 +269,14 @@ TEST(Optimizer, LeavesTheMeanGradientBehind) {
 
 TEST(Optimizer, NamesWhatIsWrongWithAStateAndChangesNothing) {
   const NamedTensorList parameters = {{"w", torch::zeros({2}).requires_grad_()},
-                                   {"b", torch::zeros({3}).requires_grad_()}};
+                                      {"b", torch::zeros({3}).requires_grad_()}};
   AdamW optimizer({{.parameters = parameters}});
   const NamedTensorList stored = {{"exp_avg.w", torch::ones({2})},
-                               {"exp_avg.b", torch::ones({4})},
-                               {"exp_avg_sq.w", torch::ones({2}, torch::kDouble)},
-                               {"exp_avg_sq.b", torch::ones({3})},
-                               {"step.w", torch::ones({})},
-                               {"momentum_buffer.w", torch::ones({2})}};
+                                  {"exp_avg.b", torch::ones({4})},
+                                  {"exp_avg_sq.w", torch::ones({2}, torch::kDouble)},
+                                  {"exp_avg_sq.b", torch::ones({3})},
+                                  {"step.w", torch::ones({})},
+                                  {"momentum_buffer.w", torch::ones({2})}};
   const Error error = error_of([&] { optimizer.load_state(stored); });
   EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
   EXPECT_EQ(error.message(),
@@ -287,8 +287,8 @@ TEST(Optimizer, NamesWhatIsWrongWithAStateAndChangesNothing) {
 
 TEST(Optimizer, ListsFiveMistakesOfAStateAndCountsTheRest) {
   const NamedTensorList parameters = {{"a", torch::zeros({1}).requires_grad_()},
-                                   {"b", torch::zeros({1}).requires_grad_()},
-                                   {"c", torch::zeros({1}).requires_grad_()}};
+                                      {"b", torch::zeros({1}).requires_grad_()},
+                                      {"c", torch::zeros({1}).requires_grad_()}};
   AdamW optimizer({{.parameters = parameters}});
   EXPECT_EQ(error_of([&] { optimizer.load_state({}); }).message(),
             "optimizer: the stored state is of another model or kind: exp_avg.a is missing; exp_avg.b is missing; "

@@ -14,21 +14,24 @@ using torch::Tensor;
 
 constexpr const char* kEmaPrefix = "ema.";
 
-// What decides the bits of a run in exact mode, besides its data and its program.
-Json::Object facts(const RunState& run) {
+Json::Object json_facts(const RunState& run) {
   std::string precision;
   for (const auto& [name, value] : enum_names(Precision())) {
     if (value == run.parts.scaler.precision()) precision = name;
   }
-  return {{"batch-size", run.plan.batch_size},
+  return {{"exact", run.plan.is_exact},
+          {"seed", str(run.facts.seed)},
+          {"samples", run.facts.num_samples},
+          {"batch-size", run.plan.batch_size},
           {"shards", run.plan.batches_per_step()},
+          {"device", c10::DeviceTypeName(run.comm.device().type(), true)},
           {"precision", precision},
           {"threads", static_cast<std::int64_t>(torch::get_num_threads())},
           {"torch", TORCH_VERSION}};
 }
 
 void check_facts(const RunState& run, const Json& saved, std::vector<std::string>& notes) {
-  for (const auto& [name, now] : facts(run)) {
+  for (const auto& [name, now] : json_facts(run)) {
     const Json& then = saved.at(name);
     if (then == now) continue;
     const std::string change =
@@ -95,7 +98,7 @@ NamedTensors optimizer_tensors(const TrainedParts& parts) {
   return tensors;
 }
 
-void load_optimizer_tensors(const TrainedParts& parts, const NamedTensors& tensors) {
+void load_optimizer_tensors(const TrainedParts& parts, const NamedTensors& tensors, std::vector<std::string>& notes) {
   NamedTensorList optimizer;
   NamedTensorList ema;
   for (const auto& [name, tensor] : tensors) {
@@ -106,7 +109,11 @@ void load_optimizer_tensors(const TrainedParts& parts, const NamedTensors& tenso
     }
   }
   parts.optimizer.load_state(optimizer);
-  if (parts.ema != nullptr) parts.ema->load_state(ema);
+  if (parts.ema != nullptr) {
+    parts.ema->load_state(ema);
+  } else if (!ema.empty()) {
+    notes.emplace_back("the checkpoint has averaged weights, which this run does not keep");
+  }
 }
 
 }  // namespace
@@ -116,34 +123,37 @@ Checkpoint RunState::checkpoint(const RunPosition& position) const {
                                   {"samples", json_of(position.samples)},
                                   {"scaler", json_of(parts.scaler.state())},
                                   {"ranks", comm.world().size},
-                                  {"exact", plan.is_exact},
-                                  {"facts", facts(*this)}};
+                                  {"facts", json_facts(*this)}};
   return {.step = position.step,
           .model = named_tensors(parts.module),
           .optimizer = optimizer_tensors(parts),
           .state = json_text_indented(state)};
 }
 
-RunPosition RunState::restore(const std::filesystem::path& path, std::vector<std::string>& notes) {
+RunPosition RunState::restore(const std::filesystem::path& path, std::vector<std::string>& notes,
+                              const std::function<void(const SamplerState&)>& set_samples) {
   Checkpoint checkpoint;
+  if (comm.world().is_main()) checkpoint = load_checkpoint(path);
+  const Json state = parse_json(comm.all_gather_bytes(checkpoint.state).front(), "state.json");
+  const RunPosition position = {.step = state.at("step").as_integer(), .samples = sampler_state(state.at("samples"))};
+  check_facts(*this, state.at("facts"), notes);
+  set_samples(position.samples);
+
   if (comm.world().is_main()) {
-    checkpoint = load_checkpoint(path);
     copy_into(named_tensors(parts.module), checkpoint.model);
-    load_optimizer_tensors(parts, checkpoint.optimizer);
+    load_optimizer_tensors(parts, checkpoint.optimizer, notes);
   }
   broadcast_module(parts.module, comm);
   broadcast_state(parts.optimizer, comm);
   if (parts.ema != nullptr) broadcast_state(*parts.ema, comm);
-
-  const Json state = parse_json(comm.all_gather_bytes(checkpoint.state).front(), "state.json");
-  check_facts(*this, state.at("facts"), notes);
   parts.scaler.load_state(scaler_state(state.at("scaler")));
-  return {.step = state.at("step").as_integer(), .samples = sampler_state(state.at("samples"))};
+  return position;
 }
 
 void RunState::restore_weights(const std::filesystem::path& path) {
   if (comm.world().is_main()) copy_into(named_tensors(parts.module), load_checkpoint(path).model);
   broadcast_module(parts.module, comm);
+  if (parts.ema != nullptr) parts.ema->reset();
 }
 
 }  // namespace tandem

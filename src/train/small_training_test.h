@@ -21,14 +21,16 @@ class SmallTraining {
     training_.begin(sampler_);
   }
 
-  void step() {
+  void step(std::optional<double> metric = std::nullopt) {
     const auto loss = [&](const SampleBatch& batch) { return small_loss(model_, batch); };
     train_step(model_, optimizer_, scaler_, sampler_.next(), loss, training_.step_options(0.01, 1));
-    training_.end_step();
+    training_.end_step(metric);
   }
 
   Training& operator*() { return training_; }
   Training* operator->() { return &training_; }
+  Ema& ema() { return ema_; }
+  SmallNet& net() { return model_.module(); }
 
  private:
   static SmallNet first_weights() {

@@ -36,6 +36,12 @@ Tally StepLoss::total() const {
   const std::vector<Tally> ranks = gather(mine());
   for (const Tally& rank : ranks) {
     if (!std::isfinite(rank.sum)) fail_not_finite();
+    if (is_exact_ && rank.num_batches != ranks[0].num_batches) {
+      fail(ErrorKind::Data,
+           str("train_step: in step ", step_, " ranks have ", ranks[0].num_batches, " and ", rank.num_batches,
+               " shards"),
+           "exact mode needs equally many on every rank: a Sampler with Tail::Pad or Tail::Drop");
+    }
   }
   const Tally total = sum_of(ranks);
   if (total.count > 0) return total;
@@ -45,20 +51,21 @@ Tally StepLoss::total() const {
 
 Tally StepLoss::mine() const {
   std::vector<Tally> tallies;
-  for (const LossSum& loss : losses_) tallies.push_back({loss.sum.item<double>(), static_cast<double>(loss.count)});
+  for (const LossSum& loss : losses_) tallies.push_back({loss.sum.item<double>(), static_cast<double>(loss.count), 1});
   return sum_of(tallies);
 }
 
 // One of each rank.
 std::vector<Tally> StepLoss::gather(const Tally& mine) const {
   const auto options = torch::TensorOptions(torch::kDouble).device(comm_.device());
-  const Tensor all = torch::empty({comm_.world().size, 2}, options);
-  comm_.all_gather(torch::tensor({mine.sum, mine.count}, options), all).wait();
+  const Tensor all = torch::empty({comm_.world().size, 3}, options);
+  comm_.all_gather(torch::tensor({mine.sum, mine.count, mine.num_batches}, options), all).wait();
   comm_.confirm();
   const Tensor host = all.cpu();
   std::vector<Tally> tallies;
   for (std::int64_t rank = 0; rank < host.size(0); ++rank) {
-    tallies.push_back({host[rank][0].item<double>(), host[rank][1].item<double>()});
+    const double* row = host[rank].const_data_ptr<double>();
+    tallies.push_back({row[0], row[1], row[2]});
   }
   return tallies;
 }

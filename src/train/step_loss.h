@@ -13,15 +13,18 @@ namespace tandem {
 struct Tally {
   double sum = 0;
   double count = 0;
+  double num_batches = 0;
 
-  friend Tally operator+(const Tally& a, const Tally& b) { return {a.sum + b.sum, a.count + b.count}; }
+  friend Tally operator+(const Tally& a, const Tally& b) {
+    return {a.sum + b.sum, a.count + b.count, a.num_batches + b.num_batches};
+  }
 };
 
 // The losses of one step. They are looked at when all have been computed: to read one makes the host wait for a GPU.
 class StepLoss {
  public:
-  StepLoss(std::int64_t step, std::span<const detail::MicroBatch> micro_batches, Communicator& comm)
-      : step_(step), micro_batches_(micro_batches), comm_(comm) {}
+  StepLoss(const StepOptions& options, std::span<const detail::MicroBatch> micro_batches, Communicator& comm)
+      : step_(options.step), is_exact_(options.is_exact), micro_batches_(micro_batches), comm_(comm) {}
 
   // Of the next micro-batch of this rank.
   void add(const LossSum& loss) { losses_.push_back({loss.sum.detach(), loss.count}); }
@@ -36,6 +39,7 @@ class StepLoss {
   [[noreturn]] void fail_not_finite() const;
 
   std::int64_t step_;
+  bool is_exact_;
   std::span<const detail::MicroBatch> micro_batches_;
   Communicator& comm_;
   std::vector<LossSum> losses_;

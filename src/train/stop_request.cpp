@@ -16,11 +16,10 @@ std::optional<ControlPage> page;  // of the launcher, which says there whether a
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int) {
-  const bool peer_failed = page && page->aborted_by();
-  if (was_asked.exchange(true) || peer_failed) {
-    std::signal(SIGTERM, SIG_DFL);
-    std::raise(SIGTERM);
-  }
+  was_asked = true;
+  if (!page || !page->aborted_by()) return;
+  std::signal(SIGTERM, SIG_DFL);
+  std::raise(SIGTERM);
 }
 
 }  // namespace
@@ -28,10 +27,10 @@ void on_signal(int) {
 StopRequest::StopRequest() {
   was_asked = false;
   if (const int fd = read_worker_env().control_fd; fd >= 0) page = ControlPage::open(fd);
-  std::signal(SIGTERM, on_signal);
+  before_ = std::signal(SIGTERM, on_signal);
 }
 
-StopRequest::~StopRequest() { std::signal(SIGTERM, SIG_DFL); }
+StopRequest::~StopRequest() { std::signal(SIGTERM, before_); }
 
 bool StopRequest::is_there() { return was_asked; }
 

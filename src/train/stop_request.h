@@ -2,8 +2,9 @@
 
 namespace tandem {
 
-// While one lives, SIGTERM asks this process to stop at the end of its step instead of ending it; the second one ends
-// it. If a peer has failed, there is no such end to reach, and the first one ends it too.
+// While one lives, SIGTERM asks this process to stop at the end of its step instead of ending it, however often it
+// comes: a scheduler may send it to every process, and the launcher to its ranks. If a peer has failed, there is no
+// such end to reach, and it ends the process.
 class StopRequest {
  public:
   StopRequest();
@@ -12,6 +13,9 @@ class StopRequest {
   ~StopRequest();
 
   static bool is_there();
+
+ private:
+  void (*before_)(int);
 };
 
 }  // namespace tandem

@@ -5,10 +5,13 @@
 #include <tandem/train_step.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "base/text.h"
 #include "ddp/reducer.h"
@@ -50,8 +53,18 @@ void check_optimizer(const Reducer& reducer, const Optimizer& optimizer) {
        "before: parameter.requires_grad_(false)");
 }
 
-void check_exact(const Reducer& reducer) {
+void check_wire(const Reducer& reducer) {
+  if (reducer.options().wire != WireType::Fp16) return;
+  fail(ErrorKind::Config, "train_step: gradients travel as sums over all samples, for which fp16 has too small a range",
+       "--wire bf16 or full");
+}
+
+void check_exact(const Reducer& reducer, std::size_t num_shards) {
   const Communicator& comm = reducer.comm();
+  if (comm.world().size > 1 && !std::has_single_bit(num_shards)) {
+    fail(ErrorKind::Config, str("train_step: ", num_shards, " shards on each of ", comm.world().size, " ranks"),
+         "exact mode needs a power of two of them on each rank: plan_batch says which numbers fit");
+  }
   if (comm.transport_name() == "nccl" && comm.world().size > 2) {
     fail(ErrorKind::Config, "train_step: nccl sums in an order of its own, so bits depend on the number of ranks",
          "leave --shards out, or give --transport shm");
@@ -87,29 +100,46 @@ void add_shards(Reducer& reducer, std::size_t num_shards, const std::function<vo
   sum.reduce();
 }
 
-// Before the first backward pass of a scaled loss; every rank comes here.
-void agree_on_normalizer(LossScaler& scaler, std::int64_t num_samples, Communicator& comm) {
-  const Tensor total = torch::full({}, num_samples, torch::device(comm.device()).dtype(torch::kLong));
-  comm.all_reduce(total).wait();
+// Before the first backward pass of a scaled loss; every rank comes here. The first micro-batch of rank 0 decides: it
+// is the same on any number of ranks.
+void agree_on_normalizer(LossScaler& scaler, std::int64_t count, std::size_t num_batches, Communicator& comm) {
+  const Tensor first = torch::full({}, count, torch::device(comm.device()).dtype(torch::kLong));
+  comm.broadcast(first).wait();
   comm.confirm();
-  scaler.normalize_by(total.item<std::int64_t>());
+  const auto num_all = static_cast<std::int64_t>(num_batches) * comm.world().size;
+  scaler.normalize_by(std::max<std::int64_t>(first.item<std::int64_t>() * num_all, 1));
+}
+
+// A scale that was halved so often does not explain the overflow any more.
+void check_scale(const LossScaler& scaler, std::int64_t step) {
+  constexpr double kFloor = 1.0 / 1024;
+  if (scaler.scale() >= kFloor) return;
+  fail(ErrorKind::Data, str("train_step: the gradient of step ", step, " is not finite, whatever the loss scale"),
+       "lower the learning rate, or use --precision bf16 or fp32; --resume goes on from the last checkpoint");
 }
 
 // Updates by the gradients of the mean over `count` samples, of which `.grad` holds the scaled sum.
 StepResult update(Optimizer& optimizer, LossScaler& scaler, double count, const StepOptions& options) {
-  const Tensor sum_norm = global_norm(optimizer.gradients());
-  Tensor divisor = scaler.divisor(torch::full_like(sum_norm, count));
+  const std::vector<Tensor> gradients = optimizer.gradients();
+  if (gradients.empty()) {
+    fail(ErrorKind::Data, str("train_step: the loss of step ", options.step, " depends on no parameter, on any rank"),
+         "compute it from what the DistributedDataParallel returns, without detach() or NoGradGuard");
+  }
+  const Tensor sum_norm = global_norm(gradients);
+  const Tensor divisor = scaler.divisor(torch::full_like(sum_norm, count));
   const Tensor norm = sum_norm / divisor;
   const Tensor overflow = found_inf(norm);
+  const bool must_clip = options.max_norm > 0;
+  optimizer.update(options.lr, must_clip ? divisor / clip_coefficient(norm, options.max_norm) : divisor, overflow);
+  scaler.update(overflow);
+
   StepResult result{.count = static_cast<std::int64_t>(count), .norm = norm.item<double>()};
   result.was_skipped = !std::isfinite(result.norm);
   if (result.was_skipped && !scaler.is_on()) {
     fail(ErrorKind::Data, str("train_step: the gradient of step ", options.step, " is not finite, though its loss is"),
          "lower the learning rate, or clip gradients; --resume goes on from the last checkpoint");
   }
-  if (options.max_norm > 0) divisor = (divisor / clip_coefficient(norm, options.max_norm)).to(torch::kFloat);
-  optimizer.update(options.lr, divisor, overflow);
-  scaler.update(overflow);
+  if (result.was_skipped) check_scale(scaler, options.step);
   return result;
 }
 
@@ -118,23 +148,25 @@ StepResult update(Optimizer& optimizer, LossScaler& scaler, double count, const 
 StepResult train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
                       std::span<const MicroBatch> micro_batches, const StepOptions& options) {
   check_optimizer(reducer, optimizer);
-  if (options.is_exact) check_exact(reducer);
+  check_wire(reducer);
+  if (options.is_exact) check_exact(reducer, micro_batches.size());
   Communicator& comm = reducer.comm();
   const SumGuard sums(reducer);
   reducer.set_step(options.step);
   optimizer.zero_grad();
 
-  StepLoss losses(options.step, micro_batches, comm);
+  StepLoss losses(options, micro_batches, comm);
   const std::size_t num_batches = micro_batches.size();
-  const std::size_t first = num_batches * comm.world().rank;  // among those of all ranks
+  const auto first = static_cast<std::int64_t>(num_batches) * comm.world().rank;  // among those of all ranks
   const auto pass = [&](std::size_t i) {
-    torch::manual_seed(random_key(options.seed, Draw::MicroBatch, options.step, first + i));
+    const std::int64_t number = micro_batches[i].number.value_or(first + static_cast<std::int64_t>(i));
+    torch::manual_seed(random_key(options.seed, Draw::MicroBatch, options.step, number));
     const LossSum loss = compute(micro_batches[i], comm.device(), scaler.precision());
     losses.add(loss);
-    if (scaler.needs_normalizer()) agree_on_normalizer(scaler, loss.count * num_batches, comm);
+    if (scaler.needs_normalizer()) agree_on_normalizer(scaler, loss.count, num_batches, comm);
     if (loss.sum.requires_grad()) scaler.scaled(loss.sum).backward();
   };
-  if (num_batches == 0 && scaler.needs_normalizer()) agree_on_normalizer(scaler, 0, comm);
+  if (num_batches == 0 && scaler.needs_normalizer()) agree_on_normalizer(scaler, 0, 0, comm);
   const bool has_shards = options.is_exact && num_batches > 1;
   (has_shards ? add_shards : accumulate)(reducer, num_batches, pass);
 

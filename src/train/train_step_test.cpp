@@ -151,5 +151,54 @@ TEST(MixedPrecision, StopsAtAGradientThatOverflowsWithoutAScale) {
   EXPECT_EQ(model.module()->weight.item<double>(), 0);
 }
 
+TEST(MixedPrecision, StopsWhenNoScaleHelps) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm);
+  Sgd optimizer(*model.module());
+  LossScaler scaler(Precision::Fp16, torch::kCPU);
+  const auto loss = [&](int) {
+    Tensor sum = model(torch::ones(1)).sum();
+    sum.register_hook([](const Tensor& gradient) { return gradient / 0; });
+    return LossSum{sum, 1};
+  };
+  const auto step = [&] { train_step(model, optimizer, scaler, std::vector{0}, loss, {.step = 7}); };
+  for (int i = 0; i < 26; ++i) EXPECT_EQ(error_of(step).message(), "");  // 65536 halved 26 times is 1/1024
+  EXPECT_EQ(error_of(step).message(), "train_step: the gradient of step 7 is not finite, whatever the loss scale");
+}
+
+TEST(TrainStep, WantsALossThatDependsOnTheModel) {
+  run_ranks(2, [](const World&) {
+    Communicator comm = Communicator::join();
+    LineModel model(Line(), comm);
+    Sgd optimizer(*model.module());
+    LossScaler scaler(Precision::Fp32, torch::kCPU);
+    const auto loss = [&](int) { return LossSum{model(torch::ones(1)).sum().detach(), 1}; };
+    EXPECT_EQ(error_of([&] { train_step(model, optimizer, scaler, std::vector{0}, loss, {.step = 2}); }).message(),
+              "train_step: the loss of step 2 depends on no parameter, on any rank");
+  });
+}
+
+TEST(TrainStep, RefusesSumsInFp16) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm, {.wire = WireType::Fp16});
+  Sgd optimizer(*model.module());
+  EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{{1}}}); }).message(),
+            "train_step: gradients travel as sums over all samples, for which fp16 has too small a range");
+}
+
+TEST(ExactMode, WantsEquallyManyShardsOnEveryRankAndAPowerOfTwo) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = Communicator::join();
+    LineModel model(Line(), comm);
+    Sgd optimizer(*model.module());
+    const std::vector<Numbers> batches(world.rank + 1, Numbers{{1}});
+    EXPECT_EQ(error_of([&] { step_of(model, optimizer, batches, {.step = 5, .is_exact = true}); }).message(),
+              "train_step: in step 5 ranks have 1 and 2 shards");
+    const std::vector<Numbers> three(3, Numbers{{1}});
+    EXPECT_EQ(error_of([&] { step_of(model, optimizer, three, {.is_exact = true}); }).message(),
+              "train_step: 3 shards on each of 2 ranks");
+  });
+}
+
 }  // namespace
 }  // namespace tandem

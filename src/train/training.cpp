@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <tandem/batch_norm.h>
 #include <tandem/check_replicas.h>
 #include <tandem/error.h>
@@ -5,11 +6,14 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/text.h"
+#include "base/worker_env.h"
 #include "train/run_state.h"
 #include "train/stop_request.h"
 
@@ -36,19 +40,43 @@ fs::path checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) 
 fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) {
   fs::path path = checkpoint_in(folder, notes);
   if (path.empty()) {
-    fail(ErrorKind::Checkpoint, str("resume: there is no complete checkpoint in ", folder),
-         "--resume auto begins anew where there is none; ls -a shows what is there");
+    fail(
+        ErrorKind::Checkpoint, str("resume: there is no complete checkpoint in '", folder, "'"),
+        "--resume takes auto (begin anew where there is none), latest, no, weights, a checkpoint, or a folder of them");
   }
   return path;
 }
 
+// A run that begins anew would prune the checkpoints of the one before.
+void check_no_checkpoints(const fs::path& folder) {
+  const auto found = find_checkpoint(folder).path;
+  if (!found) return;
+  fail(ErrorKind::Checkpoint, str("resume: this run begins anew, but its folder has checkpoints: ", *found),
+       "give it another folder or name, remove that one, or go on with --resume auto");
+}
+
 ResumePoint find_resume_point(const std::string& resume, const fs::path& folder, std::vector<std::string>& notes) {
-  if (resume == "no") return {};
   if (resume == "auto") return {folder.empty() ? folder : checkpoint_in(folder, notes)};
   if (resume == "latest") return {needed_checkpoint_in(folder, notes)};
   if (resume == "weights") return {needed_checkpoint_in(folder, notes), true};
-  if (resume.starts_with(kWeights)) return {needed_checkpoint_in(resume.substr(kWeights.size()), notes), true};
-  return {needed_checkpoint_in(resume, notes)};
+  if (resume != "no" && !resume.starts_with(kWeights)) return {needed_checkpoint_in(resume, notes)};
+  if (!folder.empty()) check_no_checkpoints(folder);
+  if (resume == "no") return {};
+  return {needed_checkpoint_in(resume.substr(kWeights.size()), notes), true};
+}
+
+// A folder that cannot be written to is better known now than after hours.
+void try_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  const fs::path probe = folder / ".tandem-probe";
+  const Fd file(error ? -1 : ::open(probe.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+  if (!file) {
+    fail(ErrorKind::Checkpoint,
+         str("training: checkpoints cannot be written to ", folder, ": ", error ? error.message() : errno_text(errno)),
+         "give another folder, or check who may write there");
+  }
+  fs::remove(probe, error);
 }
 
 // The number of threads decides how sums are split, and so their bits.
@@ -68,6 +96,17 @@ void check_no_sync_batchnorm(const torch::nn::Module& module) {
 
 }  // namespace
 
+void validate(const TrainingOptions& o) {
+  const auto check = [](const char* name, std::int64_t value, std::int64_t least) {
+    if (value < least) fail(ErrorKind::Config, str(name, " is ", value), str("give at least ", least));
+  };
+  check("epochs", o.epochs, 1);
+  check("max-steps", o.max_steps.value_or(0), 0);
+  check("threads", o.threads.value_or(1), 1);
+  check("save-every", o.save_every, 0);
+  check("keep-last", o.retention.keep_last, 0);
+}
+
 struct Training::Run {
   RunState state;
   TrainingOptions options;
@@ -77,6 +116,7 @@ struct Training::Run {
   std::int64_t step = 0;
   std::int64_t num_steps = 0;
   std::int64_t saved_step = -1;
+  bool has_begun = false;
   std::string wish_to_stop = {};  // of this rank
   std::string why_stopped = {};   // what all ranks agreed on
   std::vector<std::string> notes = {};
@@ -84,15 +124,21 @@ struct Training::Run {
   StopRequest stop_request = {};
 
   void resume();
+  void count_steps();
   void agree_to_stop();
-  void save();
+  void save(std::optional<double> metric);
 };
 
 // Rank 0 looks, so that all ranks go on from the same checkpoint.
 void Training::Run::resume() {
   Communicator& comm = state.comm;
   ResumePoint point;
-  if (comm.world().is_main()) point = find_resume_point(options.resume, folder, notes);
+  if (comm.world().is_main()) {
+    // After a restart by the launcher, what the attempt before has saved counts.
+    const bool is_restart = read_worker_env().restart_count > 0 && !folder.empty() && find_checkpoint(folder).path;
+    point = find_resume_point(is_restart ? "auto" : options.resume, folder, notes);
+    if (!folder.empty()) try_folder(folder);
+  }
   const fs::path path = comm.all_gather_bytes(point.path.native()).front();
   const bool weights_only = !comm.all_gather_bytes(point.weights_only ? "yes" : "").front().empty();
   if (path.empty()) return;
@@ -101,10 +147,17 @@ void Training::Run::resume() {
     notes.push_back(str("weights from ", path));
     return;
   }
-  const RunPosition position = state.restore(path, notes);
-  source.set(position.samples);
+  const RunPosition position = state.restore(path, notes, source.set);
   step = saved_step = position.step;
   notes.push_back(str("resumed from ", path, ", at step ", step));
+}
+
+// Epochs count samples: with another global batch than before, what is left of them is another number of steps.
+void Training::Run::count_steps() {
+  const SamplerState at = source.state();
+  const std::int64_t done = at.epoch * source.steps_per_epoch + at.cursor / state.plan.global_batch();
+  num_steps = step + std::max<std::int64_t>(options.epochs * source.steps_per_epoch - done, 0);
+  if (options.max_steps) num_steps = std::min(num_steps, *options.max_steps);
 }
 
 // The wish of the first rank that has one.
@@ -116,16 +169,17 @@ void Training::Run::agree_to_stop() {
   }
 }
 
-void Training::Run::save() {
+void Training::Run::save(std::optional<double> metric) {
   if (folder.empty() || saved_step == step) return;
   saved_step = step;
   if (!state.comm.world().is_main()) return;
-  save_checkpoint(folder, state.checkpoint({step, source.state()}), options.retention);
+  save_checkpoint(folder, state.checkpoint({step, source.state()}), options.retention, metric);
 }
 
 Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
                    fs::path folder)
-    : run_(new Run{.state = {parts, comm, plan}, .options = options, .folder = std::move(folder)}) {
+    : run_(new Run{.state = {parts, comm, plan, {}}, .options = options, .folder = std::move(folder)}) {
+  validate(options);
   set_threads(options.threads, plan.is_exact);
   if (plan.is_exact) check_no_sync_batchnorm(parts.module);
 }
@@ -135,17 +189,24 @@ Training::~Training() = default;
 void Training::begin(Source source) {
   Run& run = *run_;
   run.source = std::move(source);
-  run.num_steps = run.options.epochs * run.source.steps_per_epoch;
-  if (run.options.max_steps) run.num_steps = std::min(run.num_steps, *run.options.max_steps);
+  run.state.facts = {.seed = run.options.seed, .num_samples = run.source.num_samples};
   run.resume();
+  run.count_steps();
+  run.has_begun = true;
 }
 
-bool Training::has_next() const { return run_->why_stopped.empty() && run_->step < run_->num_steps; }
+bool Training::has_next() const {
+  if (!run_->has_begun) {
+    fail(ErrorKind::Config, "training: has_next() before begin()",
+         "call begin(loader) first: it says how long the run is");
+  }
+  return run_->why_stopped.empty() && run_->step < run_->num_steps;
+}
 std::int64_t Training::step() const { return run_->step; }
 std::int64_t Training::num_steps() const { return run_->num_steps; }
 const std::string& Training::why_stopped() const { return run_->why_stopped; }
 const std::vector<std::string>& Training::notes() const { return run_->notes; }
-void Training::ask_to_stop(const std::string& why) { run_->wish_to_stop = why; }
+void Training::ask_to_stop(const std::string& why) { run_->wish_to_stop = why.empty() ? "the program" : why; }
 
 StepOptions Training::step_options(double lr, double max_norm) const {
   return {.step = run_->step,
@@ -155,7 +216,7 @@ StepOptions Training::step_options(double lr, double max_norm) const {
           .is_exact = run_->state.plan.is_exact};
 }
 
-void Training::end_step() {
+void Training::end_step(std::optional<double> metric) {
   Run& run = *run_;
   ++run.step;
   if (run.state.parts.ema != nullptr) run.state.parts.ema->update();
@@ -163,7 +224,7 @@ void Training::end_step() {
   const std::int64_t every = run.options.save_every;
   const bool is_due = every > 0 && run.step % every == 0;
   if (run.step % kCheckReplicasEvery == 0 || !has_next()) check_replicas(run.state.parts.module, run.state.comm);
-  if (is_due || !has_next()) run.save();
+  if (is_due || !has_next()) run.save(metric);
 }
 
 }  // namespace tandem

@@ -10,6 +10,7 @@
 #include "base/error_test.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "base/worker_env.h"
 #include "multiproc/run_ranks.h"
 #include "multiproc/shared_folder.h"
 #include "train/small_training_test.h"
@@ -134,16 +135,16 @@ TEST(Training, BeginsAnewOrGoesOnAsItWasTold) {
   EXPECT_EQ(notes_of(kFourShards, first / "step-00000002", 4, second),
             Notes{str("resumed from ", first / "step-00000002", ", at step 2")});
   expect_same_files(first / "step-00000004", second / "step-00000004");
-  EXPECT_EQ(notes_of(kFourShards, str("weights:", first), 0, second),
+  EXPECT_EQ(notes_of(kFourShards, str("weights:", first), 2, folder / "third"),
             Notes{str("weights from ", first / "step-00000006")});
-  EXPECT_EQ(notes_of(kFourShards, "no", 2, second), Notes());
+  EXPECT_EQ(notes_of(kFourShards, "no", 2, folder / "fourth"), Notes());
 }
 
 TEST(Training, WantsACheckpointWhereItWasToldThatThereIsOne) {
   const SharedFolder folder;
   for (const std::string& resume : {std::string("latest"), std::string("weights"), std::string(folder / "none")}) {
     const Error error = error_of([&] { notes_of(kFourShards, resume, 2, folder / "none"); });
-    EXPECT_EQ(error.message(), str("resume: there is no complete checkpoint in ", folder / "none"));
+    EXPECT_EQ(error.message(), str("resume: there is no complete checkpoint in '", folder / "none", "'"));
     EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
   }
 }
@@ -165,7 +166,9 @@ TEST(Training, RefusesInExactModeWhatWouldLeadToOtherBits) {
   notes_of(kFourShards, "auto", 2, folder / "run");
   EXPECT_EQ(error_of([&] { notes_of({.batch_size = 3, .shards = 2}, "auto", 4, folder / "run"); }).message(),
             "resume: the checkpoint was made with shards 4, this run has 2, which gives other bits");
-  EXPECT_EQ(notes_of({.batch_size = 3, .accumulate = 4}, "auto", 4, folder / "run").size(), 1U);
+  const Notes notes = notes_of({.batch_size = 3, .accumulate = 4}, "auto", 4, folder / "run");
+  ASSERT_EQ(notes.size(), 2U);
+  EXPECT_EQ(notes[0], "the checkpoint was made with exact true, this run has false");
 }
 
 TEST(Training, WithoutExactModeGoesOnWithTheSameBitsOnAsManyRanks) {
@@ -215,6 +218,96 @@ TEST(D4, AStepIsOneUpdateHoweverManyMicroBatchesItHas) {
   }
   EXPECT_EQ(num_updates, 3);
   EXPECT_EQ(model.stats().passes, 3) << "micro-batches but the last stay on their rank";
+}
+
+TEST(Training, DoesNotBeginAnewWhereCheckpointsOfAnotherRunLie) {
+  const SharedFolder folder;
+  notes_of(kFourShards, "auto", 2, folder / "run");
+  for (const std::string& resume : {std::string("no"), str("weights:", folder / "run")}) {
+    EXPECT_EQ(error_of([&] { notes_of(kFourShards, resume, 4, folder / "run"); }).message(),
+              str("resume: this run begins anew, but its folder has checkpoints: ", folder / "run/step-00000002"));
+  }
+}
+
+TEST(Training, GoesOnAfterARestartWhateverItWasToldAtFirst) {
+  const SharedFolder folder;
+  notes_of(kFourShards, "no", 2, folder / "run");
+  set_environment_variable("TORCHELASTIC_RESTART_COUNT", "1");
+  EXPECT_EQ(notes_of(kFourShards, "no", 4, folder / "run"),
+            Notes{str("resumed from ", folder / "run/step-00000002", ", at step 2")});
+  set_environment_variable("TORCHELASTIC_RESTART_COUNT", "0");
+}
+
+TEST(Training, TriesItsFolderBeforeItBegins) {
+  const Error error = error_of([&] { notes_of(kFourShards, "auto", 2, "/proc/none"); });
+  EXPECT_EQ(error.message(), "training: checkpoints cannot be written to /proc/none: No such file or directory");
+}
+
+// 48 samples: 4 steps of 12 an epoch on one rank, 2 of 24 on two.
+TEST(Training, UsesEachSampleAsOftenAsToldThoughTheGlobalBatchChanges) {
+  const SharedFolder folder;
+  const auto run = [&](int num_ranks, std::int64_t last, std::int64_t num_steps) {
+    run_ranks(num_ranks, [&](const World& world) {
+      Communicator comm = Communicator::join();
+      SmallModel model(SmallNet(), comm);
+      Sgd optimizer(*model.module());
+      LossScaler scaler(Precision::Fp32, torch::kCPU);
+      const BatchPlan plan = plan_batch({.batch_size = 12}, world.size);
+      Sampler sampler({.num_samples = 48, .batch_size = 12, .batches_per_step = plan.batches_per_step()},
+                      shard_of(world));
+      Training training({*model.module(), optimizer, scaler}, comm, plan, {.epochs = 2}, folder / "run");
+      training.begin(sampler);
+      EXPECT_EQ(training.num_steps(), num_steps);
+      while (training.has_next()) {
+        if (training.step() + 1 == last) training.ask_to_stop("enough");
+        const auto loss = [&](const SampleBatch& batch) { return small_loss(model, batch); };
+        train_step(model, optimizer, scaler, sampler.next(), loss, training.step_options(0.1));
+        training.end_step();
+      }
+    });
+  };
+  run(1, 4, 8);   // one epoch
+  run(2, 99, 6);  // two steps are left, twice as large
+}
+
+TEST(Training, KeepsTheBestByItsMetric) {
+  const SharedFolder folder;
+  Communicator comm = Communicator::join();
+  TrainingOptions options = ten_steps();
+  options.save_every = 1;
+  options.max_steps = 3;
+  options.retention.keep_last = 1;
+  SmallTraining training(comm, kFourShards, options, folder / "run");
+  for (const double metric : {3.0, 1.0, 2.0}) training.step(metric);
+  EXPECT_TRUE(fs::exists(folder / "run/step-00000002/DONE"));
+  EXPECT_FALSE(fs::exists(folder / "run/step-00000001"));
+  EXPECT_EQ(read_file(folder / "run/best"), "step-00000002\n");
+}
+
+TEST(Training, BeginsTheAverageAnewWithNewWeights) {
+  const SharedFolder folder;
+  notes_of(kFourShards, "no", 6, folder / "first");
+  notes_of(kFourShards, str("weights:", folder / "first"), 0, folder / "second");
+  Communicator comm = Communicator::join();
+  TrainingOptions options = ten_steps();
+  options.resume = str("weights:", folder / "first");
+  SmallTraining training(comm, kFourShards, options, {});
+  for (const auto& [name, tensor] : training.ema().state()) {
+    if (name != "average.in.weight") continue;
+    EXPECT_TRUE(tensor.equal(training.net()->in->weight));
+  }
+}
+
+TEST(Training, SaysWhatIsMissingOrCannotBe) {
+  Communicator comm = Communicator::join();
+  SmallNet net;
+  Sgd optimizer(*net);
+  LossScaler scaler(Precision::Fp32, torch::kCPU);
+  const BatchPlan plan = plan_batch({.batch_size = 1}, 1);
+  const Training training({*net, optimizer, scaler}, comm, plan, {});
+  EXPECT_EQ(error_of([&] { training.has_next(); }).message(), "training: has_next() before begin()");
+  EXPECT_EQ(error_of([] { validate(TrainingOptions{.epochs = -1}); }).message(), "epochs is -1");
+  EXPECT_EQ(error_of([] { validate(TrainingOptions{.threads = 0}); }).message(), "threads is 0");
 }
 
 }  // namespace

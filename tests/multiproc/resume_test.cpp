@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
+#include <tandem/checkpoint.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <random>
@@ -42,18 +42,34 @@ void train(const World& world) {
   const TrainingOptions options{.epochs = 1000, .max_steps = 60, .seed = 5, .save_every = 2};
   {
     SmallTraining training(comm, {.batch_size = 3, .shards = 4}, options, words[0]);
+    std::cout << "begins at " << training->step() << std::endl;
     while (training->has_next()) training.step();
   }
   std::cout << "ended" << std::endl;
   ::_exit(0);  // before the killer comes
 }
 
-// Whether every rank came to the end of the run.
+std::int64_t newest_step(const fs::path& folder) {
+  const auto newest = find_checkpoint(folder, Which::Newest, Check::Checksums).path;
+  return newest ? load_checkpoint(*newest).step : 0;
+}
+
+// Whether every rank came to the end of the run. If not, the victim is the cause.
 bool run(int num_ranks, const Attempt& attempt) {
+  const std::int64_t step = newest_step(attempt.folder);
   const std::string text = str(attempt.folder, ' ', attempt.victim, ' ', attempt.delay.count());
   if (!is_rank()) set_environment_variable("TANDEM_TEST_ATTEMPT", text);
   const auto ends = run_ranks_to_end(num_ranks, train, 60s);
-  return std::all_of(ends.begin(), ends.end(), [](const RankOutcome& end) { return end.output.ends_with("ended\n"); });
+  bool has_ended = true;
+  for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+    has_ended = has_ended && ends[rank].output.ends_with("ended\n");
+    if (ends[rank].output.find("begins at ") == std::string::npos) continue;
+    EXPECT_NE(ends[rank].output.find(str("begins at ", step, '\n')), std::string::npos) << ends[rank].output;
+  }
+  if (!has_ended) {
+    EXPECT_EQ(ends.at(attempt.victim).status.signal, SIGKILL) << failures(ends);
+  }
+  return has_ended;
 }
 
 // The ranks are killed at random times, and their number changes from one attempt to the next.

@@ -16,8 +16,8 @@ class TrainingDoc(LaunchTest):
         [(path, code)] = re.findall(r"^`(examples/\S+)`:\n\n```cpp\n(.*?)```", PAGE, re.M | re.S)
         self.assertEqual(code, (SOURCE / path).read_text())
 
-    def model(self) -> bytes:
-        return (self.folder / "checkpoints" / "step-00000200" / "model.safetensors").read_bytes()
+    def model(self, folder: str) -> bytes:
+        return (self.folder / folder / "step-00000200" / "model.safetensors").read_bytes()
 
     def test_shows_what_it_prints_and_ends_in_the_same_bytes_on_one_rank(self):
         shown = re.findall(r"```sh\ntandem (run [^\n]*)\n```\n\n```text\n(.*?)```", PAGE, re.S)
@@ -26,10 +26,9 @@ class TrainingDoc(LaunchTest):
             result = self.run_tandem(*command.replace("build/bin", str(BUILD / "bin")).split())
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(result.stdout, output)
-        resumed = self.model()
-        whole = self.run_tandem("run", str(BUILD / "bin" / "examples" / "07_resume"), "--shards", "4", "--resume", "no")
+        whole = self.run_tandem("run", str(BUILD / "bin" / "examples" / "07_resume"), "--shards", "4", "--folder", "whole")
         self.assertEqual(whole.returncode, 0, whole.stderr)
-        self.assertEqual(self.model(), resumed)
+        self.assertEqual(self.model("whole"), self.model("checkpoints"))
 
     def test_links_to_what_is_there(self):
         for target in re.findall(r"\]\(([\w-]+\.md)\)", PAGE):
