@@ -16,14 +16,17 @@
 #include <tandem/loader.h>
 #include <tandem/optimizer.h>
 #include <tandem/permutation.h>
+#include <tandem/progress.h>
 #include <tandem/random_key.h>
 #include <tandem/recompute.h>
 #include <tandem/run_worker.h>
 #include <tandem/safetensors.h>
 #include <tandem/sampler.h>
 #include <tandem/shard.h>
+#include <tandem/step_line.h>
 #include <tandem/store.h>
 #include <tandem/sync_batchnorm.h>
+#include <tandem/throughput.h>
 #include <tandem/train_step.h>
 #include <tandem/training.h>
 #include <tandem/units.h>
