@@ -12,6 +12,7 @@
 #include <tandem/dataset.h>
 #include <tandem/ddp.h>
 #include <tandem/error.h>
+#include <tandem/event_log.h>
 #include <tandem/length_order.h>
 #include <tandem/loader.h>
 #include <tandem/optimizer.h>
@@ -26,6 +27,7 @@
 #include <tandem/step_line.h>
 #include <tandem/store.h>
 #include <tandem/sync_batchnorm.h>
+#include <tandem/tensorboard.h>
 #include <tandem/throughput.h>
 #include <tandem/train_step.h>
 #include <tandem/training.h>
