@@ -15,11 +15,14 @@
 #include <tandem/event_log.h>
 #include <tandem/length_order.h>
 #include <tandem/loader.h>
+#include <tandem/model_size.h>
 #include <tandem/optimizer.h>
 #include <tandem/permutation.h>
 #include <tandem/progress.h>
 #include <tandem/random_key.h>
+#include <tandem/rank_times.h>
 #include <tandem/recompute.h>
+#include <tandem/run_text.h>
 #include <tandem/run_worker.h>
 #include <tandem/safetensors.h>
 #include <tandem/sampler.h>

@@ -74,6 +74,13 @@ std::string short_time(double seconds) {
   return str(whole, "s");
 }
 
+std::string step_time(double seconds) {
+  constexpr double kShownInSeconds = 0.9995;
+  constexpr double kShownInMinutes = 999.5;
+  if (seconds >= kShownInMinutes) return short_time(seconds);
+  return seconds < kShownInSeconds ? str(fit(seconds * 1000, 3, 1), " ms") : str(fit(seconds, 4, 2), " s");
+}
+
 std::string short_bytes(Bytes size) {
   constexpr std::array kUnits = {" B", " KiB", " MiB", " GiB", " TiB"};
   const Scaled scaled = scale(static_cast<double>(size.count), 1024, kUnits.size());

@@ -25,6 +25,9 @@ std::string short_count(double count);
 // "9s", "1m02s", "2h05m", "3d04h"
 std::string short_time(double seconds);
 
+// What is measured rather than foreseen: "4.1 ms", "212 ms", "1.24 s", "16m40s".
+std::string step_time(double seconds);
+
 // "640 B", "11.2 GiB"
 std::string short_bytes(Bytes size);
 

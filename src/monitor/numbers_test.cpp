@@ -40,6 +40,14 @@ TEST(Numbers, TellTimeInTwoUnits) {
   EXPECT_EQ(short_time(INFINITY), "?");
 }
 
+TEST(Numbers, TellHowLongAStepTookInThreeDigits) {
+  EXPECT_EQ(step_time(0.0041), "4.1 ms");
+  EXPECT_EQ(step_time(0.2124), "212 ms");
+  EXPECT_EQ(step_time(0.9996), "1.00 s");
+  EXPECT_EQ(step_time(61.54), "61.5 s");
+  EXPECT_EQ(step_time(1000), "16m40s");
+}
+
 TEST(Numbers, TellSizesInBinaryUnits) {
   EXPECT_EQ(short_bytes({640}), "640 B");
   EXPECT_EQ(short_bytes({1'536}), "1.50 KiB");

@@ -14,13 +14,6 @@ std::string of_total(std::int64_t count, std::int64_t total) {
   return total > 0 ? str(pad_left(str(count), str(total).size()), '/', total) : str(count);
 }
 
-std::string step_time(double seconds) {
-  constexpr double kShownInSeconds = 0.9995;
-  constexpr double kShownInMinutes = 999.5;
-  if (seconds >= kShownInMinutes) return short_time(seconds);
-  return seconds < kShownInSeconds ? str(fit(seconds * 1000, 3, 1), " ms") : str(fit(seconds, 4, 2), " s");
-}
-
 std::string norm_column(const StepReport& report) {
   return report.was_skipped ? "skipped  " : str("norm ", pad_left(fit(report.norm, 4, 2), 4));
 }
