@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -54,7 +55,8 @@ class Progress {
  private:
   bool is_due() const;
   void draw();
-  std::string bar_text() const;
+  std::string to_bar() const;
+  std::string draw_bar();
   void write(std::string_view text);
 
   int fd_;
@@ -63,8 +65,8 @@ class Progress {
   Now now_;
   std::string line_;
   double fraction_ = 0;
-  bool is_drawn_ = false;  // a bar is on the screen
-  bool is_shown_ = true;   // nothing is newer than what was shown
+  std::size_t bar_width_ = 0;  // on the screen; 0: there is none
+  bool is_shown_ = true;       // nothing is newer than what was shown
   bool has_begun_ = false;
   Clock::time_point last_shown_;
 };

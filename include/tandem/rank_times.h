@@ -21,7 +21,7 @@ constexpr double kStragglerExcess = 0.10;
 struct Balance {
   double share = 1;                   // of the slowest rank's time that the ranks work, on average; 1: none waits
   std::optional<int> straggler = {};  // a rank that holds the others up
-  std::string text;                   // a sentence that says so, and why, or how well they are balanced
+  std::string text;                   // says so, and why; or that there is none
 };
 
 // From the times of all ranks, by rank. With one rank there is nothing to say.

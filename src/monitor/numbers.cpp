@@ -89,6 +89,10 @@ std::string short_bytes(Bytes size) {
 
 std::string percent(double fraction) { return str(fixed(fraction * 100, 0), "%"); }
 
+std::string range_text(const std::string& low, const std::string& high) {
+  return low == high ? low : str(low, " to ", high);
+}
+
 std::string counted(std::int64_t count, std::string_view noun) { return str(count, ' ', noun, count == 1 ? "" : "s"); }
 
 }  // namespace tandem

@@ -34,6 +34,9 @@ std::string short_bytes(Bytes size);
 // "41%"
 std::string percent(double fraction);
 
+// "205 ms to 212 ms"; once where both are the same
+std::string range_text(const std::string& low, const std::string& high);
+
 // "1 step", "2 steps"
 std::string counted(std::int64_t count, std::string_view noun);
 

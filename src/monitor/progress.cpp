@@ -20,14 +20,14 @@ namespace {
 constexpr std::chrono::milliseconds kBarEvery{100};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::string_view kSeparator = " | ";
-constexpr const char* kEraseLine = "\r\033[K";
+constexpr const char* kEraseRest = "\033[J";
 
-// Asked for each time, since windows change their size. One column stays free: a terminal wraps when the last is used.
-std::size_t room(int fd) {
-  constexpr std::size_t kUsualWidth = 80;
+// Asked for each time, since windows change their size.
+std::size_t num_columns(int fd) {
+  constexpr std::size_t kUsual = 80;
   winsize size{};
   const bool is_known = ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return (is_known ? size.ws_col : kUsualWidth) - 1;
+  return is_known ? size.ws_col : kUsual;
 }
 
 // The columns before the last one go first: speed is worth more than ranks, and loss more than speed.
@@ -40,6 +40,24 @@ std::string without_columns(std::string line, std::size_t width) {
     line.erase(before, last - before);
   }
   return line.substr(0, width);
+}
+
+// The bar in three parts: up to the cells that are full, these, and the rest.
+struct Bar {
+  std::string begin, full, rest;
+
+  std::size_t width() const { return begin.size() + full.size() + rest.size(); }
+};
+
+Bar make_bar(const std::string& line, double fraction, std::size_t width) {
+  constexpr std::size_t kCells = 10;
+  constexpr std::size_t kLeastRoomForLine = 40;
+  const std::string share = pad_left(str(static_cast<int>(fraction * 100), "% "), 5);  // 100% at the end, not before
+  const std::size_t bar_width = kCells + 2 + share.size();
+  if (width < bar_width + kLeastRoomForLine) return {without_columns(line, width), "", ""};
+  const auto num_full = static_cast<std::size_t>(fraction * kCells);
+  const std::string empty(kCells - num_full, '.');
+  return {"[", std::string(num_full, '#'), str(empty, ']', share, without_columns(line, width - bar_width))};
 }
 
 }  // namespace
@@ -74,38 +92,36 @@ bool Progress::is_due() const {
 
 void Progress::draw() {
   if (style_ == ProgressStyle::None) return;
-  is_drawn_ = style_ == ProgressStyle::Bar;
   is_shown_ = true;
   has_begun_ = true;
   last_shown_ = now_();
-  // The rest of the line is erased after it is overwritten, not before: no frame shows it empty.
-  write(is_drawn_ ? str('\r', bar_text(), "\033[K") : str(line_, '\n'));
-}
-
-// A bar of ten cells, the percentage, and the line.
-std::string Progress::bar_text() const {
-  constexpr std::size_t kCells = 10;
-  constexpr std::size_t kLeastRoomForLine = 40;
-  const std::size_t width = room(fd_);
-  const auto full = static_cast<std::size_t>(fraction_ * kCells);
-  // Never 100% before the end.
-  const std::string share = pad_left(str(static_cast<int>(fraction_ * 100), "% "), 5);
-  const std::size_t bar_width = kCells + 2 + share.size();
-  if (width < bar_width + kLeastRoomForLine) return without_columns(line_, width);
-  const std::string cells = str(is_coloured_ ? "\033[32m" : "", std::string(full, '#'), is_coloured_ ? "\033[0m" : "",
-                                std::string(kCells - full, '.'));
-  return str('[', cells, ']', share, without_columns(line_, width - bar_width));
+  // What is left of the old bar is erased after the new one is there, not before: no picture is empty.
+  write(style_ == ProgressStyle::Bar ? str(to_bar(), draw_bar(), kEraseRest) : str(line_, '\n'));
 }
 
 void Progress::log(std::string_view line) {
-  write(is_drawn_ ? str(kEraseLine, line, '\n', bar_text()) : str(line, '\n'));
+  write(bar_width_ > 0 ? str(to_bar(), kEraseRest, line, '\n', draw_bar()) : str(line, '\n'));
 }
 
 void Progress::finish() {
-  if (style_ == ProgressStyle::None || (is_shown_ && !is_drawn_)) return;
-  const bool was_drawn = std::exchange(is_drawn_, false);
+  if (style_ == ProgressStyle::None || (is_shown_ && bar_width_ == 0)) return;
   is_shown_ = true;
-  write(str(was_drawn ? kEraseLine : "", line_, '\n'));
+  write(bar_width_ > 0 ? str(to_bar(), line_, kEraseRest, '\n') : str(line_, '\n'));
+  bar_width_ = 0;
+}
+
+// Moves to where the bar begins. In a window that became narrower the terminal has folded it into several rows.
+std::string Progress::to_bar() const {
+  const std::size_t rows_up = bar_width_ > 0 ? (bar_width_ - 1) / num_columns(fd_) : 0;
+  return rows_up > 0 ? str("\033[", rows_up, "A\r") : "\r";
+}
+
+std::string Progress::draw_bar() {
+  // One column stays free: a terminal wraps when the last one is used.
+  const Bar bar = make_bar(line_, fraction_, num_columns(fd_) - 1);
+  bar_width_ = bar.width();
+  const bool is_green = is_coloured_ && !bar.full.empty();
+  return str(bar.begin, is_green ? "\033[32m" : "", bar.full, is_green ? "\033[0m" : "", bar.rest);
 }
 
 void Progress::write(std::string_view text) {

@@ -60,12 +60,12 @@ class Picture {
  public:
   void show(std::string_view bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      if (bytes[i] == '\033') {
-        i = bytes.find_first_of("Km", i);
-        if (bytes[i] == 'K') lines_.back().resize(column_);
-      } else {
+      if (bytes[i] != '\033') {
         put(bytes[i]);
+        continue;
       }
+      i = bytes.find_first_of("Jm", i);
+      if (bytes[i] == 'J') lines_.back().resize(column_);
     }
   }
 
@@ -126,6 +126,19 @@ TEST(Progress, NeverWrapsAndFollowsTheWindow) {
   EXPECT_EQ(shown_at(20), "step  120/2000 | et");
 }
 
+// The terminal has folded 102 letters into three rows of 50.
+TEST(Progress, ErasesAllRowsOfABarThatWasFolded) {
+  const Terminal terminal(103);
+  StillClock clock;
+  Progress progress(terminal.program.get(), ProgressStyle::Bar, false, clock.now());
+  progress.update(kLine, 0.06);
+  terminal.read();
+  terminal.resize(50);
+  clock.time += 1s;
+  progress.update(kLine, 0.06);
+  EXPECT_EQ(terminal.read(), "\033[2A\rstep  120/2000 | loss 3.4127 | eta 1m02s\033[J");
+}
+
 TEST(Progress, LetsLinesPassAboveTheBar) {
   const Terminal terminal(80);
   Picture picture;
@@ -161,9 +174,9 @@ TEST(Progress, WritesOnceForEachPictureAndTenTimesASecondAtMost) {
 TEST(Progress, ColoursTheBarOnlyWhereColourIsWelcome) {
   const Terminal terminal(80);
   Progress(terminal.program.get(), ProgressStyle::Bar, true, StillClock().now()).update("step 1", 0.2);
-  EXPECT_EQ(terminal.read(), "\r[\033[32m##\033[0m........] 20% step 1\033[K\r\033[Kstep 1\r\n");
+  EXPECT_EQ(terminal.read(), "\r[\033[32m##\033[0m........] 20% step 1\033[J\rstep 1\033[J\r\n");
   Progress(terminal.program.get(), ProgressStyle::Bar, false, StillClock().now()).update("step 1", 0.2);
-  EXPECT_EQ(terminal.read(), "\r[##........] 20% step 1\033[K\r\033[Kstep 1\r\n");
+  EXPECT_EQ(terminal.read(), "\r[##........] 20% step 1\033[J\rstep 1\033[J\r\n");
 }
 
 TEST(Progress, IsPlainLinesInAPipeEveryTenSecondsTheFirstAndTheLastAlways) {

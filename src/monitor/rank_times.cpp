@@ -19,10 +19,11 @@ RankTimes typical_of_others(std::span<const RankTimes> ranks, std::size_t left_o
   return others[(others.size() - 1) / 2];
 }
 
-std::string straggler_text(int rank, const RankTimes& slow, const RankTimes& typical, bool has_several_others) {
+std::string straggler_text(std::size_t rank, std::span<const RankTimes> ranks, const RankTimes& typical) {
+  const RankTimes& slow = ranks[rank];
   const bool is_data = (slow.data_wait - typical.data_wait) * 2 > slow.own() - typical.own();
-  return str("rank ", rank, " holds ", has_several_others ? "the others" : "the other", " up: it needs ",
-             step_time(slow.own()), " a step, ", has_several_others ? "they " : "that one ", step_time(typical.own()),
+  return str("rank ", rank, " holds ", ranks.size() == 2 ? str("rank ", 1 - rank) : "the others",
+             " up: ", step_time(slow.own()), " a step against ", step_time(typical.own()),
              is_data ? "; its data comes late, so try more --workers"
                      : "; it computes more slowly, so look for other programs on its device");
 }
@@ -47,13 +48,13 @@ Balance balance_of(std::span<const RankTimes> ranks) {
 
   Balance balance;
   if (most->own() > 0) balance.share = sum / static_cast<double>(ranks.size()) / most->own();
-  const auto slowest = most - ranks.begin();
-  const RankTimes typical = typical_of_others(ranks, static_cast<std::size_t>(slowest));
+  const auto slowest = static_cast<std::size_t>(most - ranks.begin());
+  const RankTimes typical = typical_of_others(ranks, slowest);
   if (most->own() > 0 && most->own() >= typical.own() * (1 + kStragglerExcess)) {
     balance.straggler = static_cast<int>(slowest);
-    balance.text = straggler_text(*balance.straggler, *most, typical, ranks.size() > 2);
+    balance.text = straggler_text(slowest, ranks, typical);
   } else {
-    balance.text = str("balanced: ", step_time(least->own()), " to ", step_time(most->own()), " a step, ",
+    balance.text = str("no straggler: ", range_text(step_time(least->own()), step_time(most->own())), " a step, ",
                        percent(waiting_share(ranks)), " of all time spent waiting for each other");
   }
   return balance;

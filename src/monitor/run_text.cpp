@@ -57,13 +57,11 @@ std::string replicas_text(const RunEnd& end) {
 std::string memory_text(const std::vector<Bytes>& memory) {
   if (memory.empty()) return "";
   const auto [least, most] = std::ranges::minmax(memory);
-  const std::string low = short_bytes(least);
-  const std::string high = short_bytes(most);
-  return low == high ? str(high, " a rank") : str(low, " to ", high, " a rank");
+  return str(range_text(short_bytes(least), short_bytes(most)), " a rank");
 }
 
 std::string skipped_text(const RunEnd& end) {
-  if (end.num_skipped == 0) return "no step";
+  if (end.num_skipped == 0) return "none";
   return str(end.num_skipped, " of ", counted(end.num_steps, "step"), ": their gradients overflowed");
 }
 
@@ -75,7 +73,7 @@ std::string start_text(const RunStart& start) {
                    {"transport", has_why ? str(start.transport, ": ", start.why_transport) : start.transport},
                    {"batch", start.batch},
                    {"model", start.model},
-                   {"mfu", start.peak.empty() ? "" : str("of ", start.peak)},
+                   {"mfu", start.peak.empty() ? "" : str("measured against ", start.peak)},
                    {"settings", start.settings},
                    {"folder", start.folder},
                    {"watch", start.tensorboard}});
@@ -87,7 +85,7 @@ std::string end_text(const RunEnd& end) {
                    {"result", result_text(end)},
                    {"replicas", has_peers ? replicas_text(end) : ""},
                    {"samples", !has_peers                ? ""
-                               : end.are_shards_disjoint ? "no sample on two ranks"
+                               : end.are_shards_disjoint ? "no sample went to two ranks"
                                                          : "not compared"},
                    {"skipped", skipped_text(end)},
                    {"time", balance_of(end.times).text},

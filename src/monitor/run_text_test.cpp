@@ -19,7 +19,7 @@ TEST(RunStart, SaysWhatDecidesTheResult) {
             "transport  nccl: 2 ranks with a GPU each\n"
             "batch      256 samples a step = 16 a micro-batch x 8 micro-batches x 2 ranks\n"
             "model      124M parameters, all trainable; 1.85 GiB a rank\n"
-            "mfu        of 65.0 TFLOP/s a device (Tesla T4, fp16)\n"
+            "mfu        measured against 65.0 TFLOP/s a device (Tesla T4, fp16)\n"
             "settings   epochs  3     --epochs  (default 1)\n"
             "           lr      3e-4  run.yaml:3  (default 1e-3)\n"
             "folder     runs/demo\n"
@@ -48,9 +48,9 @@ TEST(RunEnd, SaysWhatWasVerified) {
             "done      2000 steps in 7m04s on 2 ranks\n"
             "result    loss 3.2101 (an untrained model: 10.82)\n"
             "replicas  equal to the bit on all ranks after step 2000\n"
-            "samples   no sample on two ranks\n"
+            "samples   no sample went to two ranks\n"
             "skipped   3 of 2000 steps: their gradients overflowed\n"
-            "time      balanced: 205 ms to 212 ms a step, 3% of all time spent waiting for each other\n"
+            "time      no straggler: 205 ms to 212 ms a step, 3% of all time spent waiting for each other\n"
             "memory    11.2 GiB to 11.4 GiB a rank\n"
             "folder    runs/demo\n"
             "next      tandem summarize predict --run-dir runs/demo\n");
@@ -66,15 +66,15 @@ TEST(RunEnd, ClaimsNothingThatWasNotChecked) {
             "done      120 steps in 30s on 2 ranks; stopped early: --stop-at 30s\n"
             "replicas  not compared\n"
             "samples   not compared\n"
-            "skipped   no step\n"
-            "time      balanced: 300 ms to 300 ms a step, 0% of all time spent waiting for each other\n"
+            "skipped   none\n"
+            "time      no straggler: 300 ms a step, 0% of all time spent waiting for each other\n"
             "memory    1.00 MiB a rank\n");
 }
 
 TEST(RunEnd, OfOneRankSpeaksOfNoOther) {
   EXPECT_EQ(end_text({.num_steps = 1, .seconds = 2, .times = {{0.3, 0, 0}}}),
             "done      1 step in 2s on 1 rank\n"
-            "skipped   no step\n");
+            "skipped   none\n");
 }
 
 TEST(FewSteps, MakeOneRankEnough) {
