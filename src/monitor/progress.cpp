@@ -95,12 +95,14 @@ void Progress::draw() {
   is_shown_ = true;
   has_begun_ = true;
   last_shown_ = now_();
+  const std::string back = to_bar();  // before draw_bar changes what is there
   // What is left of the old bar is erased after the new one is there, not before: no picture is empty.
-  write(style_ == ProgressStyle::Bar ? str(to_bar(), draw_bar(), kEraseRest) : str(line_, '\n'));
+  write(style_ == ProgressStyle::Bar ? str(back, draw_bar(), kEraseRest) : str(line_, '\n'));
 }
 
 void Progress::log(std::string_view line) {
-  write(bar_width_ > 0 ? str(to_bar(), kEraseRest, line, '\n', draw_bar()) : str(line, '\n'));
+  const std::string back = to_bar();
+  write(bar_width_ > 0 ? str(back, kEraseRest, line, '\n', draw_bar()) : str(line, '\n'));
 }
 
 void Progress::finish() {

@@ -55,7 +55,8 @@ struct Terminal {
   Fd program;
 };
 
-// What a terminal shows after these bytes. It has no end on the right, so a test sees what would have wrapped.
+// What a terminal shows after these bytes. It has no end on the right: nothing is folded, and a test sees what would
+// have wrapped.
 class Picture {
  public:
   void show(std::string_view bytes) {
@@ -64,7 +65,7 @@ class Picture {
         put(bytes[i]);
         continue;
       }
-      i = bytes.find_first_of("Jm", i);
+      i = bytes.find_first_of("AJm", i);
       if (bytes[i] == 'J') lines_.back().resize(column_);
     }
   }
