@@ -27,10 +27,10 @@ TEST(ModelSize, SaysHowMuchIsFrozen) {
                  .weights = {1 << 20},
                  .gradients = {2048},
                  .optimizer = {},
-                 .buckets = {1024}};
+                 .buckets = {1 << 20}};
   EXPECT_EQ(
       size.text(),
-      "25.6M parameters, 2.05M trainable; 1.00 MiB a rank: weights 1.00 MiB, gradients 2.00 KiB, buckets 1.00 KiB");
+      "25.6M parameters, 2.05M trainable; 2.00 MiB a rank: weights 1.00 MiB, gradients 2.00 KiB, buckets 1.00 MiB");
   size.num_trainable = 0;
   EXPECT_EQ(size.text().substr(0, 33), "25.6M parameters, none trainable;");
 }

@@ -56,7 +56,7 @@ std::string replicas_text(const RunEnd& end) {
 
 std::string memory_text(const std::vector<Bytes>& memory) {
   if (memory.empty()) return "";
-  const auto [least, most] = std::ranges::minmax(memory);
+  const auto [least, most] = std::ranges::minmax(memory, {}, &Bytes::count);
   return str(range_text(short_bytes(least), short_bytes(most)), " a rank");
 }
 

@@ -88,11 +88,11 @@ TEST(D7, AnImpossibleMfuIsNotShownAndWarnedOfOnce) {
 // it is 7.0.
 TEST(D8, AClaimBeyondThePeakIsNotShown) {
   Meter meter(kGpt2Flops, find_peak("Tesla T4", "fp16"));
-  const Speed claimed = meter.add(256 * 1024, 2.0);
+  const Speed claimed = meter.add(262'144, 2.0);
   EXPECT_NEAR(claimed.mfu.value(), 1.724, 0.001);
   EXPECT_EQ(mfu_text(*claimed.mfu), "n/a");
   EXPECT_EQ(claimed.warning.substr(0, 55), "mfu would be 172%: the model did 112 TFLOP/s on 1 devic");
-  EXPECT_EQ(mfu_text(meter.add(16 * 1024, 2.0).mfu.value()), "10.8%");
+  EXPECT_EQ(mfu_text(meter.add(16'384, 2.0).mfu.value()), "10.8%");
 }
 
 }  // namespace
