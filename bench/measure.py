@@ -104,6 +104,11 @@ def turns_round(both: Command, _: Command) -> Round:
     return Round(median(result["ddp_ms"]), median(result["alone_ms"]))
 
 
+def exact_round(both: Command, _: Command) -> Round:
+    (result,) = results(both)
+    return Round(median(result["exact_ms"]), median(result["usual_ms"]))
+
+
 def missing_cuda() -> str:
     import torch  # seconds, and only this row needs it
     return "" if torch.cuda.is_available() else "needs a GPU and a torch with CUDA"

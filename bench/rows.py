@@ -3,8 +3,8 @@
 import pathlib
 import sys
 
-from measure import (Bench, Command, all_reduce_round, ddp_round, each, floor_round, missing_cuda, resident_mb, seconds,
-                     turns_round)
+from measure import (Bench, Command, all_reduce_round, ddp_round, each, exact_round, floor_round, missing_cuda, resident_mb,
+                     seconds, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -75,6 +75,13 @@ def gpt_rows(tandem: str, programs: pathlib.Path) -> list[Bench]:
     ]
 
 
+def exact_rows(tandem: str, programs: pathlib.Path) -> list[Bench]:
+    """What the same bits on any number of ranks cost: eight shards, against the same micro-batches summed as usual."""
+    program = str(programs / "exact")
+    return [Bench(f"exact-{n}ranks", "ms", goal=0.97, limit=0.9, peer_name="train_step without it", round=exact_round,
+                  ours=[tandem, "run", "-q", "--device", "cpu", "-n", str(n), program], peer=[program]) for n in (1, 2)]
+
+
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
-    return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs)]
+    return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs), *exact_rows(tandem, programs)]

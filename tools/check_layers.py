@@ -39,7 +39,8 @@ PUBLIC_HEADERS = {
     "tandem/event_log.h": "monitor", "tandem/model_size.h": "monitor", "tandem/progress.h": "monitor",
     "tandem/rank_times.h": "monitor", "tandem/run_text.h": "monitor", "tandem/step_line.h": "monitor",
     "tandem/tensorboard.h": "monitor", "tandem/throughput.h": "monitor",
-    "tandem/clip.h": "optim", "tandem/optimizer.h": "optim",
+    "tandem/autocast.h": "amp", "tandem/loss_scaler.h": "amp", "tandem/precision.h": "amp",
+    "tandem/clip.h": "optim", "tandem/ema.h": "optim", "tandem/optimizer.h": "optim", "tandem/schedule.h": "optim",
     "tandem/batch_plan.h": "train", "tandem/train_step.h": "train", "tandem/training.h": "train",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }

@@ -30,6 +30,7 @@ class BatchNormImpl : public torch::nn::NormImplBase<0, BatchNormImpl, torch::nn
 
   // Without one (nullptr), every rank is for itself. A clone of the layer uses the same function.
   void set_gather(StatisticsGather gather) { gather_ = std::move(gather); }
+  bool has_gather() const { return gather_ != nullptr; }
 
  private:
   void _check_input_dim(const torch::Tensor& input) override;

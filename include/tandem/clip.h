@@ -11,7 +11,7 @@ namespace tandem {
 torch::Tensor global_norm(std::span<const torch::Tensor> gradients);
 
 // What to multiply gradients of that length by so that it is at most `max_norm`: max_norm / (norm + 1e-6), as in torch,
-// and never above 1. A divisor of the gradients is divided by it instead.
+// and never above 1. A divisor of the gradients is divided by it instead. Float32, as Optimizer::update wants it.
 torch::Tensor clip_coefficient(const torch::Tensor& norm, double max_norm);
 
 // 1 where the norm is infinite or NaN, and so some gradient is or all are too large to use; else 0. For

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tandem/autocast.h>
 #include <tandem/batch_norm.h>
 #include <tandem/batch_plan.h>
 #include <tandem/batch_reading.h>
@@ -11,13 +12,16 @@
 #include <tandem/config.h>
 #include <tandem/dataset.h>
 #include <tandem/ddp.h>
+#include <tandem/ema.h>
 #include <tandem/error.h>
 #include <tandem/event_log.h>
 #include <tandem/length_order.h>
 #include <tandem/loader.h>
+#include <tandem/loss_scaler.h>
 #include <tandem/model_size.h>
 #include <tandem/optimizer.h>
 #include <tandem/permutation.h>
+#include <tandem/precision.h>
 #include <tandem/progress.h>
 #include <tandem/random_key.h>
 #include <tandem/rank_times.h>
@@ -26,6 +30,7 @@
 #include <tandem/run_worker.h>
 #include <tandem/safetensors.h>
 #include <tandem/sampler.h>
+#include <tandem/schedule.h>
 #include <tandem/shard.h>
 #include <tandem/step_line.h>
 #include <tandem/store.h>

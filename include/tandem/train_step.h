@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tandem/ddp.h>
+#include <tandem/loss_scaler.h>
 #include <tandem/optimizer.h>
 #include <torch/types.h>
 
@@ -27,9 +28,10 @@ struct StepOptions {
 };
 
 struct StepResult {
-  double loss = 0;         // the mean over all ranks
-  std::int64_t count = 0;  // of what
-  double norm = 0;         // of its gradient, before clipping
+  double loss = 0;           // the mean over all ranks
+  std::int64_t count = 0;    // of what
+  double norm = 0;           // of its gradient, before clipping
+  bool was_skipped = false;  // the scaled gradient overflowed, on all ranks alike: nothing has changed but the scale
 };
 
 namespace detail {
@@ -39,8 +41,8 @@ struct MicroBatch {
   std::span<const std::int64_t> ids;  // of its samples, if they are known
 };
 
-StepResult train_step(Reducer& reducer, Optimizer& optimizer, std::span<const MicroBatch> micro_batches,
-                      const StepOptions& options);
+StepResult train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
+                      std::span<const MicroBatch> micro_batches, const StepOptions& options);
 
 template <class Batch>
 std::span<const std::int64_t> ids_of(const Batch& batch) {
@@ -56,16 +58,17 @@ std::span<const std::int64_t> ids_of(const Batch& batch) {
 }  // namespace detail
 
 // One update of the model, from the gradient of the mean loss over `batches` on all ranks. `loss_fn` gets a batch,
-// calls the model and returns a LossSum. Every rank calls it with equally many batches. A loss that is not finite is an
-// Error on every rank; it names rank, step and the samples of a batch that has `ids` (or `samples.ids`).
+// calls the model and returns a LossSum; it runs under Autocast in the precision of the scaler. Every rank calls this
+// with equally many batches. A loss that is not finite is an Error on every rank; it names rank, step and the samples
+// of a batch that has `ids` (or `samples.ids`). So is a gradient that is not, unless the loss was scaled.
 template <class Model, class Batches, class LossFn>
-StepResult train_step(Model& model, Optimizer& optimizer, const Batches& batches, LossFn&& loss_fn,
+StepResult train_step(Model& model, Optimizer& optimizer, LossScaler& scaler, const Batches& batches, LossFn&& loss_fn,
                       const StepOptions& options) {
   std::vector<detail::MicroBatch> micro_batches;
   for (const auto& batch : batches) {
     micro_batches.push_back({[&loss_fn, &batch]() -> LossSum { return loss_fn(batch); }, detail::ids_of(batch)});
   }
-  return detail::train_step(model.reducer(), optimizer, micro_batches, options);
+  return detail::train_step(model.reducer(), optimizer, scaler, micro_batches, options);
 }
 
 }  // namespace tandem

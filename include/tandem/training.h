@@ -3,6 +3,8 @@
 #include <tandem/batch_plan.h>
 #include <tandem/checkpoint.h>
 #include <tandem/communicator.h>
+#include <tandem/ema.h>
+#include <tandem/loss_scaler.h>
 #include <tandem/optimizer.h>
 #include <tandem/sampler.h>
 #include <tandem/train_step.h>
@@ -23,6 +25,7 @@ struct TrainingOptions {
   std::int64_t epochs = 1;
   std::optional<std::int64_t> max_steps = {};
   std::uint64_t seed = 1;
+  std::optional<int> threads = {};
   std::int64_t save_every = 0;
   Retention retention = {};
   std::string resume = "auto";
@@ -34,20 +37,29 @@ void visit_fields(TrainingOptions& o, Visitor&& field) {
   field("epochs", o.epochs, "how often each sample is used");
   field("max-steps", o.max_steps, "end after so many steps, if that comes first");
   field("seed", o.seed, "decides first weights, order of samples, dropout");
+  field("threads", o.threads, "threads that compute on each rank; 1 with --shards, whose bits depend on it");
   field("save-every", o.save_every, "steps from checkpoint to checkpoint; 0: one at the end");
   field("", o.retention, "checkpoints");
   field("resume", o.resume, "auto: go on if there is a checkpoint; latest: there must be one; no; PATH; weights:PATH");
   field("stop-at", o.stop_at, "save and end after this long, such as 11h30m");
 }
 
+// What a run changes, and its checkpoints hold.
+struct TrainedParts {
+  torch::nn::Module& module;  // that of the DistributedDataParallel
+  Optimizer& optimizer;
+  LossScaler& scaler;
+  Ema* ema = nullptr;  // updated by end_step
+};
+
 // A run from step to step: where it stands, when it saves, when it ends, and how it goes on later. Every rank has one;
 // the first saves. What it says in `notes` is for the user's eyes.
 class Training {
  public:
-  // The module is that of the DistributedDataParallel, which exists already; checkpoints go to `folder`, or nowhere if
-  // it is empty. All of these outlive the training.
-  Training(torch::nn::Module& module, Optimizer& optimizer, Communicator& comm, const BatchPlan& plan,
-           const TrainingOptions& options, std::filesystem::path folder = {});
+  // The DistributedDataParallel exists already, and the parts outlive the training. Checkpoints go to `folder`, or
+  // nowhere if it is empty.
+  Training(const TrainedParts& parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
+           std::filesystem::path folder = {});
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
   ~Training();

@@ -48,7 +48,11 @@ TEST(SafetensorsTensors, ComeBackWithTheirBits) {
 
 TEST(SafetensorsTensors, AreWrittenRowByRowWhateverTheirStrides) {
   const auto grid = torch::arange(12, torch::kInt).view({3, 4});
-  const NamedTensors loaded = save_and_load({{"column", grid.select(1, 2)}, {"turned", grid.t()}, {"whole", grid}});
+  const auto negated = torch::_neg_view(grid.to(torch::kFloat));
+  ASSERT_TRUE(negated.is_neg() && negated.is_contiguous());
+  const NamedTensors loaded =
+      save_and_load({{"column", grid.select(1, 2)}, {"turned", grid.t()}, {"whole", grid}, {"negated", negated}});
+  EXPECT_EQ(loaded.at("negated")[2][3].item<float>(), -11);
   EXPECT_TRUE(torch::equal(loaded.at("column"), torch::tensor({2, 6, 10}, torch::kInt)));
   EXPECT_TRUE(torch::equal(loaded.at("turned"), grid.t()));
   EXPECT_TRUE(loaded.at("turned").is_contiguous());

@@ -123,6 +123,7 @@ TEST(Safetensors, RefusesCountsThatOverflow) {
 
 TEST(Safetensors, RefusesOffsetsThatDoNotFitTheShape) {
   EXPECT_EQ(refusal_of_tensor("F32", "[3]", "[0,8]"), "tensor 'w': F32 [3] takes 12 bytes, and the file has 8 for it");
+  EXPECT_EQ(refusal_of_tensor("F32", "[1]", "[0,8]"), "tensor 'w': F32 [1] takes 4 bytes, and the file has 8 for it");
   EXPECT_EQ(refusal_of_tensor("F32", "[2]", "[8,0]"), "tensor 'w': it ends at 0, before its begin at 8");
   EXPECT_EQ(refusal_of_tensor("F32", "[2]", "[0]"), "tensor 'w': it has 1 data_offsets instead of 2");
   EXPECT_EQ(refusal_of_tensor("F32", "[2]", "[-8,0]"), "tensor 'w': the number -8 is negative");

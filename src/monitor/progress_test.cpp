@@ -141,7 +141,7 @@ TEST(Progress, FollowsTheWindowAndErasesAllRowsOfABarThatWasFolded) {
 TEST(Progress, LetsLinesPassAboveTheBar) {
   const Terminal terminal(80);
   Picture picture;
-  Progress progress(terminal.program.get(), ProgressStyle::Bar, false, StillClock().now());
+  Progress progress(terminal.program.get(), ProgressStyle::Bar, false);
   progress.log("2 ranks");
   progress.update("step 1/2 | eta 9s", 0.5);
   progress.log("saved step 1");
@@ -185,9 +185,9 @@ TEST(Progress, WritesOnceForEachPictureAndTenTimesASecondAtMost) {
 
 TEST(Progress, ColoursTheBarOnlyWhereColourIsWelcome) {
   const Terminal terminal(80);
-  Progress(terminal.program.get(), ProgressStyle::Bar, true, StillClock().now()).update("step 1", 0.2);
+  Progress(terminal.program.get(), ProgressStyle::Bar, true).update("step 1", 0.2);
   EXPECT_EQ(terminal.read(), "\r[\033[32m##\033[0m........] 20% step 1\033[J\rstep 1\033[J\r\n");
-  Progress(terminal.program.get(), ProgressStyle::Bar, false, StillClock().now()).update("step 1", 0.2);
+  Progress(terminal.program.get(), ProgressStyle::Bar, false).update("step 1", 0.2);
   EXPECT_EQ(terminal.read(), "\r[##........] 20% step 1\033[J\rstep 1\033[J\r\n");
 }
 
@@ -208,7 +208,7 @@ TEST(Progress, IsPlainLinesInAPipeEveryTenSecondsTheFirstAndTheLastAlways) {
 
 TEST(Progress, DoesNotRepeatALastLineThatWasShown) {
   Pipe pipe = make_pipe();
-  { Progress(pipe.write.get(), ProgressStyle::Lines, false, StillClock().now()).update("step 1", 1); }
+  { Progress(pipe.write.get(), ProgressStyle::Lines, false).update("step 1", 1); }
   { const Progress never_updated(pipe.write.get(), ProgressStyle::Lines, false); }
   pipe.write = Fd();
   EXPECT_EQ(read_all(pipe.read.get()), "step 1\n");

@@ -20,7 +20,7 @@ Tensor in_memory_order(const Tensor& tensor) {
 // millions of squares is off in the third digit.
 Tensor block_norms(const Tensor& values) {
   const std::int64_t whole = values.numel() / kBlock * kBlock;
-  const Tensor rest = at::linalg_vector_norm(values.narrow(0, whole, values.numel() - whole)).view(1);
+  Tensor rest = at::linalg_vector_norm(values.narrow(0, whole, values.numel() - whole)).view(1);
   if (whole == 0) return rest;
   return torch::cat({at::linalg_vector_norm(values.narrow(0, 0, whole).view({-1, kBlock}), 2, 1), rest});
 }
@@ -42,7 +42,9 @@ Tensor global_norm(std::span<const Tensor> gradients) {
   return at::linalg_vector_norm(torch::stack(at::_foreach_norm({gradients.data(), gradients.size()})));
 }
 
-Tensor clip_coefficient(const Tensor& norm, double max_norm) { return (max_norm / (norm + 1e-6)).clamp_max(1); }
+Tensor clip_coefficient(const Tensor& norm, double max_norm) {
+  return (max_norm / (norm + 1e-6)).clamp_max(1).to(torch::kFloat);
+}
 
 Tensor found_inf(const Tensor& norm) { return norm.isfinite().logical_not().to(torch::kFloat); }
 

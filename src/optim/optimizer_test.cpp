@@ -131,7 +131,7 @@ class AgainstTorch : public testing::TestWithParam<Case> {
     Tensor divide = scalar(divisor);
     if (max_norm) {
       const Tensor norm = global_norm(ours_->gradients()) / divide;
-      divide = (divide / clip_coefficient(norm, *max_norm)).to(torch::kFloat);
+      divide = divide / clip_coefficient(norm, *max_norm);
       torch::nn::utils::clip_grad_norm_(tensors_of(other_), *max_norm);
     }
     ours_->update(lr, divide, scalar(0));

@@ -12,54 +12,115 @@ namespace {
 
 using torch::Tensor;
 
-void broadcast(const NamedTensors& tensors, Communicator& comm) {
-  std::vector<Tensor> values;
-  for (const auto& [name, tensor] : tensors) values.push_back(tensor);
-  const torch::NoGradGuard no_grad;
-  broadcast_together(values, comm);
-}
-
-NamedTensors tensors_of(const Optimizer& optimizer) {
-  const NamedTensorList state = optimizer.state();
-  return {state.begin(), state.end()};
-}
+constexpr const char* kEmaPrefix = "ema.";
 
 // What decides the bits of a run in exact mode, besides its data and its program.
-Json::Object facts(const BatchPlan& plan) {
-  return {{"batch-size", plan.batch_size},
-          {"shards", plan.batches_per_step()},
+Json::Object facts(const RunState& run) {
+  std::string precision;
+  for (const auto& [name, value] : enum_names(Precision())) {
+    if (value == run.parts.scaler.precision()) precision = name;
+  }
+  return {{"batch-size", run.plan.batch_size},
+          {"shards", run.plan.batches_per_step()},
+          {"precision", precision},
           {"threads", static_cast<std::int64_t>(torch::get_num_threads())},
           {"torch", TORCH_VERSION}};
 }
 
-void check_facts(const BatchPlan& plan, const Json& saved, std::vector<std::string>& notes) {
-  for (const auto& [name, now] : facts(plan)) {
-    const Json* then = saved.find(name);
-    if (then == nullptr || *then == now) continue;
+void check_facts(const RunState& run, const Json& saved, std::vector<std::string>& notes) {
+  for (const auto& [name, now] : facts(run)) {
+    const Json& then = saved.at(name);
+    if (then == now) continue;
     const std::string change =
-        str("the checkpoint was made with ", name, " ", json_text(*then), ", this run has ", json_text(now));
-    if (plan.is_exact) {
+        str("the checkpoint was made with ", name, " ", json_text(then), ", this run has ", json_text(now));
+    if (run.plan.is_exact) {
       fail(ErrorKind::Checkpoint, str("resume: ", change, ", which gives other bits"),
-           str("go on with the old value, or without --shards"));
+           "go on with the old value, or without --shards");
     }
     notes.push_back(change);
   }
 }
 
+// Numbers without a sign are texts: JSON has none.
+Json json_of(const SamplerState& state) {
+  return Json::Object{{"seed", str(state.seed)}, {"epoch", state.epoch}, {"cursor", state.cursor}};
+}
+
+SamplerState sampler_state(const Json& json) {
+  return {.seed = to_unsigned(json.at("seed").as_string()).value_or(0),
+          .epoch = json.at("epoch").as_integer(),
+          .cursor = json.at("cursor").as_integer()};
+}
+
+Json json_of(const std::optional<LossScalerState>& state) {
+  if (!state) return {};
+  return Json::Object{
+      {"scale", state->scale}, {"growth_tracker", state->growth_tracker}, {"normalizer", state->normalizer}};
+}
+
+std::optional<LossScalerState> scaler_state(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return LossScalerState{.scale = json.at("scale").as_double(),
+                         .growth_tracker = json.at("growth_tracker").as_integer(),
+                         .normalizer = json.at("normalizer").as_integer()};
+}
+
+void broadcast(const std::vector<Tensor>& tensors, Communicator& comm) {
+  const torch::NoGradGuard no_grad;
+  broadcast_together(tensors, comm);
+}
+
+void broadcast_module(const torch::nn::Module& module, Communicator& comm) {
+  std::vector<Tensor> tensors;
+  for (const auto& [name, tensor] : named_tensors(module)) tensors.push_back(tensor);
+  broadcast(tensors, comm);
+}
+
+// Every rank gets rank 0's.
+template <class Part>
+void broadcast_state(Part& part, Communicator& comm) {
+  const NamedTensorList state = part.state();
+  std::vector<Tensor> tensors;
+  for (const auto& [name, tensor] : state) tensors.push_back(tensor);
+  broadcast(tensors, comm);
+  part.load_state(state);
+}
+
+// The optimizer's state, and beside it the averaged weights.
+NamedTensors optimizer_tensors(const TrainedParts& parts) {
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : parts.optimizer.state()) tensors.emplace(name, tensor);
+  if (parts.ema == nullptr) return tensors;
+  for (const auto& [name, tensor] : parts.ema->state()) tensors.emplace(kEmaPrefix + name, tensor);
+  return tensors;
+}
+
+void load_optimizer_tensors(const TrainedParts& parts, const NamedTensors& tensors) {
+  NamedTensorList optimizer;
+  NamedTensorList ema;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(kEmaPrefix)) {
+      ema.emplace_back(name.substr(std::string_view(kEmaPrefix).size()), tensor);
+    } else {
+      optimizer.emplace_back(name, tensor);
+    }
+  }
+  parts.optimizer.load_state(optimizer);
+  if (parts.ema != nullptr) parts.ema->load_state(ema);
+}
+
 }  // namespace
 
 Checkpoint RunState::checkpoint(const RunPosition& position) const {
-  const SamplerState& samples = position.samples;
-  const Json state = Json::Object{
-      {"step", position.step},
-      // The seed is a text, since JSON has no unsigned numbers.
-      {"samples", Json::Object{{"seed", str(samples.seed)}, {"epoch", samples.epoch}, {"cursor", samples.cursor}}},
-      {"ranks", comm.world().size},
-      {"exact", plan.is_exact},
-      {"facts", facts(plan)}};
+  const Json state = Json::Object{{"step", position.step},
+                                  {"samples", json_of(position.samples)},
+                                  {"scaler", json_of(parts.scaler.state())},
+                                  {"ranks", comm.world().size},
+                                  {"exact", plan.is_exact},
+                                  {"facts", facts(*this)}};
   return {.step = position.step,
-          .model = named_tensors(module),
-          .optimizer = tensors_of(optimizer),
+          .model = named_tensors(parts.module),
+          .optimizer = optimizer_tensors(parts),
           .state = json_text_indented(state)};
 }
 
@@ -67,24 +128,22 @@ RunPosition RunState::restore(const std::filesystem::path& path, std::vector<std
   Checkpoint checkpoint;
   if (comm.world().is_main()) {
     checkpoint = load_checkpoint(path);
-    copy_into(named_tensors(module), checkpoint.model);
-    optimizer.load_state({checkpoint.optimizer.begin(), checkpoint.optimizer.end()});
+    copy_into(named_tensors(parts.module), checkpoint.model);
+    load_optimizer_tensors(parts, checkpoint.optimizer);
   }
-  broadcast(named_tensors(module), comm);
-  broadcast(tensors_of(optimizer), comm);
+  broadcast_module(parts.module, comm);
+  broadcast_state(parts.optimizer, comm);
+  if (parts.ema != nullptr) broadcast_state(*parts.ema, comm);
 
   const Json state = parse_json(comm.all_gather_bytes(checkpoint.state).front(), "state.json");
-  check_facts(plan, state.at("facts"), notes);
-  const Json& samples = state.at("samples");
-  return {.step = state.at("step").as_integer(),
-          .samples = {.seed = to_unsigned(samples.at("seed").as_string()).value_or(0),
-                      .epoch = samples.at("epoch").as_integer(),
-                      .cursor = samples.at("cursor").as_integer()}};
+  check_facts(*this, state.at("facts"), notes);
+  parts.scaler.load_state(scaler_state(state.at("scaler")));
+  return {.step = state.at("step").as_integer(), .samples = sampler_state(state.at("samples"))};
 }
 
 void RunState::restore_weights(const std::filesystem::path& path) {
-  if (comm.world().is_main()) copy_into(named_tensors(module), load_checkpoint(path).model);
-  broadcast(named_tensors(module), comm);
+  if (comm.world().is_main()) copy_into(named_tensors(parts.module), load_checkpoint(path).model);
+  broadcast_module(parts.module, comm);
 }
 
 }  // namespace tandem

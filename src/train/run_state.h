@@ -1,11 +1,9 @@
 #pragma once
 
 #include <tandem/batch_plan.h>
-#include <tandem/checkpoint.h>
 #include <tandem/communicator.h>
-#include <tandem/optimizer.h>
 #include <tandem/sampler.h>
-#include <torch/nn/module.h>
+#include <tandem/training.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -22,8 +20,7 @@ struct RunPosition {
 
 // All of a run that a checkpoint holds, and what that says about the run which made it.
 struct RunState {
-  torch::nn::Module& module;
-  Optimizer& optimizer;
+  TrainedParts parts;
   Communicator& comm;
   BatchPlan plan;
 

@@ -1,9 +1,11 @@
+#include <tandem/autocast.h>
 #include <tandem/clip.h>
 #include <tandem/error.h>
 #include <tandem/random_key.h>
 #include <tandem/train_step.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <set>
@@ -60,6 +62,12 @@ void check_exact(const Reducer& reducer) {
   }
 }
 
+// The backward pass comes later, outside of the autocast.
+LossSum compute(const MicroBatch& micro_batch, torch::Device device, Precision precision) {
+  const Autocast autocast(device.type(), precision);
+  return micro_batch.loss();
+}
+
 // All micro-batches but the last stay on this rank.
 void accumulate(Reducer& reducer, std::size_t num_batches, const std::function<void(std::size_t)>& pass) {
   for (std::size_t i = 0; i < num_batches; ++i) {
@@ -79,34 +87,61 @@ void add_shards(Reducer& reducer, std::size_t num_shards, const std::function<vo
   sum.reduce();
 }
 
+// Before the first backward pass of a scaled loss; every rank comes here.
+void agree_on_normalizer(LossScaler& scaler, std::int64_t num_samples, Communicator& comm) {
+  const Tensor total = torch::full({}, num_samples, torch::device(comm.device()).dtype(torch::kLong));
+  comm.all_reduce(total).wait();
+  comm.confirm();
+  scaler.normalize_by(total.item<std::int64_t>());
+}
+
+// Updates by the gradients of the mean over `count` samples, of which `.grad` holds the scaled sum.
+StepResult update(Optimizer& optimizer, LossScaler& scaler, double count, const StepOptions& options) {
+  const Tensor sum_norm = global_norm(optimizer.gradients());
+  Tensor divisor = scaler.divisor(torch::full_like(sum_norm, count));
+  const Tensor norm = sum_norm / divisor;
+  const Tensor overflow = found_inf(norm);
+  StepResult result{.count = static_cast<std::int64_t>(count), .norm = norm.item<double>()};
+  result.was_skipped = !std::isfinite(result.norm);
+  if (result.was_skipped && !scaler.is_on()) {
+    fail(ErrorKind::Data, str("train_step: the gradient of step ", options.step, " is not finite, though its loss is"),
+         "lower the learning rate, or clip gradients; --resume goes on from the last checkpoint");
+  }
+  if (options.max_norm > 0) divisor = (divisor / clip_coefficient(norm, options.max_norm)).to(torch::kFloat);
+  optimizer.update(options.lr, divisor, overflow);
+  scaler.update(overflow);
+  return result;
+}
+
 }  // namespace
 
-StepResult train_step(Reducer& reducer, Optimizer& optimizer, std::span<const MicroBatch> micro_batches,
-                      const StepOptions& options) {
+StepResult train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
+                      std::span<const MicroBatch> micro_batches, const StepOptions& options) {
   check_optimizer(reducer, optimizer);
   if (options.is_exact) check_exact(reducer);
+  Communicator& comm = reducer.comm();
   const SumGuard sums(reducer);
   reducer.set_step(options.step);
   optimizer.zero_grad();
 
-  StepLoss losses(options.step, micro_batches, reducer.comm());
-  const std::size_t first = micro_batches.size() * reducer.comm().world().rank;  // among those of all ranks
+  StepLoss losses(options.step, micro_batches, comm);
+  const std::size_t num_batches = micro_batches.size();
+  const std::size_t first = num_batches * comm.world().rank;  // among those of all ranks
   const auto pass = [&](std::size_t i) {
     torch::manual_seed(random_key(options.seed, Draw::MicroBatch, options.step, first + i));
-    const LossSum loss = micro_batches[i].loss();
+    const LossSum loss = compute(micro_batches[i], comm.device(), scaler.precision());
     losses.add(loss);
-    if (loss.sum.requires_grad()) loss.sum.backward();
+    if (scaler.needs_normalizer()) agree_on_normalizer(scaler, loss.count * num_batches, comm);
+    if (loss.sum.requires_grad()) scaler.scaled(loss.sum).backward();
   };
-  const bool has_shards = options.is_exact && micro_batches.size() > 1;
-  (has_shards ? add_shards : accumulate)(reducer, micro_batches.size(), pass);
+  if (num_batches == 0 && scaler.needs_normalizer()) agree_on_normalizer(scaler, 0, comm);
+  const bool has_shards = options.is_exact && num_batches > 1;
+  (has_shards ? add_shards : accumulate)(reducer, num_batches, pass);
 
   const Tally total = losses.total();
-  const Tensor norm = global_norm(optimizer.gradients()) / total.count;
-  Tensor divisor = torch::full_like(norm, total.count);
-  if (options.max_norm > 0) divisor = divisor / clip_coefficient(norm, options.max_norm);
-  optimizer.update(options.lr, divisor);
-  return {
-      .loss = total.sum / total.count, .count = static_cast<std::int64_t>(total.count), .norm = norm.item<double>()};
+  StepResult result = update(optimizer, scaler, total.count, options);
+  result.loss = total.sum / total.count;
+  return result;
 }
 
 }  // namespace tandem::detail

@@ -34,7 +34,8 @@ StepResult step_of(LineModel& model, Optimizer& optimizer, const std::vector<Num
   const auto loss = [&](const Numbers& batch) {
     return LossSum{model(torch::tensor(batch.x, torch::kFloat)).sum(), static_cast<std::int64_t>(batch.x.size())};
   };
-  return train_step(model, optimizer, batches, loss, options);
+  LossScaler scaler(Precision::Fp32, torch::kCPU);
+  return train_step(model, optimizer, scaler, batches, loss, options);
 }
 
 // A rank with two micro-batches, one with one and one with none: (1 + 2 + 3 + 4 + 10) / 5 = 4.
@@ -116,6 +117,38 @@ TEST(ExactMode, RefusesWhatDependsOnTheNumberOfRanks) {
   Sgd optimizer(*model.module());
   EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{{1}}}, {.is_exact = true}); }).message(),
             "train_step: with this --wire or --buffers, bits depend on the number of ranks");
+}
+
+// The loss of rank 1 is finite, but 65536 times as much is not.
+TEST(MixedPrecision, SkipsAStepOnAllRanksWhenOneOverflowsAndRecovers) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = Communicator::join();
+    LineModel model(Line(), comm);
+    Sgd optimizer(*model.module());
+    LossScaler scaler(Precision::Fp16, torch::kCPU, {.growth_interval = 2});
+    std::vector<bool> skipped;
+    std::vector<double> scales, weights;
+    for (std::int64_t step = 0; step < 4; ++step) {
+      const float x = step == 1 && world.rank == 1 ? 1e35F : 1;
+      const auto loss = [&](float number) { return LossSum{model(torch::full({1}, number)).sum(), 1}; };
+      const StepOptions options{.step = step, .lr = 1};
+      skipped.push_back(train_step(model, optimizer, scaler, std::vector{x}, loss, options).was_skipped);
+      scales.push_back(scaler.scale());
+      weights.push_back(model.module()->weight.item<double>());
+    }
+    EXPECT_EQ(skipped, (std::vector<bool>{false, true, false, false}));
+    EXPECT_EQ(scales, (std::vector<double>{65536, 32768, 32768, 65536}));
+    EXPECT_EQ(weights, (std::vector<double>{-1, -1, -2, -3}));
+  });
+}
+
+TEST(MixedPrecision, StopsAtAGradientThatOverflowsWithoutAScale) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm);
+  Sgd optimizer(*model.module());
+  const Error error = error_of([&] { step_of(model, optimizer, {{{3e38, 3e38}}}, {.step = 4}); });
+  EXPECT_EQ(error.message(), "train_step: the gradient of step 4 is not finite, though its loss is");
+  EXPECT_EQ(model.module()->weight.item<double>(), 0);
 }
 
 }  // namespace

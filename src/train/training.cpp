@@ -1,3 +1,4 @@
+#include <tandem/batch_norm.h>
 #include <tandem/check_replicas.h>
 #include <tandem/error.h>
 #include <tandem/training.h>
@@ -48,6 +49,21 @@ ResumePoint find_resume_point(const std::string& resume, const fs::path& folder,
   if (resume == "weights") return {needed_checkpoint_in(folder, notes), true};
   if (resume.starts_with(kWeights)) return {needed_checkpoint_in(resume.substr(kWeights.size()), notes), true};
   return {needed_checkpoint_in(resume, notes)};
+}
+
+// The number of threads decides how sums are split, and so their bits.
+void set_threads(std::optional<int> wanted, bool is_exact) {
+  if (wanted || is_exact) torch::set_num_threads(wanted.value_or(1));
+}
+
+// Its statistics are those of all ranks' micro-batches together: of more samples the more ranks there are.
+void check_no_sync_batchnorm(const torch::nn::Module& module) {
+  for (const auto& [name, layer] : module.named_modules().pairs()) {
+    const auto* norm = layer->as<BatchNormImpl>();
+    if (norm == nullptr || !norm->has_gather()) continue;
+    fail(ErrorKind::Config, str("training: ", name, " normalizes over all ranks, so bits depend on their number"),
+         "leave --shards or convert_sync_batchnorm out");
+  }
 }
 
 }  // namespace
@@ -107,9 +123,12 @@ void Training::Run::save() {
   save_checkpoint(folder, state.checkpoint({step, source.state()}), options.retention);
 }
 
-Training::Training(torch::nn::Module& module, Optimizer& optimizer, Communicator& comm, const BatchPlan& plan,
-                   const TrainingOptions& options, fs::path folder)
-    : run_(new Run{.state = {module, optimizer, comm, plan}, .options = options, .folder = std::move(folder)}) {}
+Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
+                   fs::path folder)
+    : run_(new Run{.state = {parts, comm, plan}, .options = options, .folder = std::move(folder)}) {
+  set_threads(options.threads, plan.is_exact);
+  if (plan.is_exact) check_no_sync_batchnorm(parts.module);
+}
 
 Training::~Training() = default;
 
@@ -139,10 +158,11 @@ StepOptions Training::step_options(double lr, double max_norm) const {
 void Training::end_step() {
   Run& run = *run_;
   ++run.step;
+  if (run.state.parts.ema != nullptr) run.state.parts.ema->update();
   run.agree_to_stop();
   const std::int64_t every = run.options.save_every;
   const bool is_due = every > 0 && run.step % every == 0;
-  if (run.step % kCheckReplicasEvery == 0 || !has_next()) check_replicas(run.state.module, run.state.comm);
+  if (run.step % kCheckReplicasEvery == 0 || !has_next()) check_replicas(run.state.parts.module, run.state.comm);
   if (is_due || !has_next()) run.save();
 }
 

@@ -25,10 +25,10 @@ constexpr std::int64_t kShards = 4;
 TrainingOptions ten_steps() { return {.epochs = 100, .max_steps = 10, .seed = 5}; }
 
 // Runs the training on so many ranks until its end, or until step `last` if that comes first.
-void run_until(int num_ranks, std::int64_t last, const fs::path& folder, TrainingOptions options = ten_steps()) {
+void run_until(int num_ranks, std::int64_t last, const fs::path& folder, Precision precision = Precision::Fp32) {
   run_ranks(num_ranks, [&](const World& world) {
     Communicator comm = Communicator::join();
-    SmallTraining training(comm, {.batch_size = 3, .shards = kShards}, options, folder);
+    SmallTraining training(comm, {.batch_size = 3, .shards = kShards}, ten_steps(), folder, precision);
     while (training->has_next()) {
       if (last < 10 && training->step() + 1 == last && world.rank == world.size - 1) training->ask_to_stop("enough");
       training.step();
@@ -51,6 +51,16 @@ TEST(Training, EndsInTheSameBytesWhereverItWasStoppedAndOnWhateverRanksItGoesOn)
   run_until(4, 7, folder / "parts");
   run_until(1, 10, folder / "parts");
   expect_same_files(folder / "whole/step-00000010", folder / "parts/step-00000010");
+}
+
+// The loss scale and its history go along.
+TEST(Training, DoesSoWithALossScaler) {
+  const SharedFolder folder;
+  run_until(2, 10, folder / "whole", Precision::Fp16);
+  run_until(1, 3, folder / "parts", Precision::Fp16);
+  run_until(2, 10, folder / "parts", Precision::Fp16);
+  expect_same_files(folder / "whole/step-00000010", folder / "parts/step-00000010");
+  EXPECT_EQ(read_file(folder / "whole/step-00000010/state.json"), read_file(folder / "parts/step-00000010/state.json"));
 }
 
 TEST(Training, SavesTheSameStepOnAllRanksWhenOneGetsSigterm) {
@@ -167,6 +177,44 @@ TEST(Training, WithoutExactModeGoesOnWithTheSameBitsOnAsManyRanks) {
   run(folder / "parts", 4);
   run(folder / "parts", 6);
   expect_same_files(folder / "whole/step-00000006", folder / "parts/step-00000006");
+}
+
+TEST(Training, RefusesASynchronisedBatchNormInExactMode) {
+  Communicator comm = Communicator::join();
+  SmallNet net;
+  net->norm->set_gather([](const torch::Tensor& row) { return row.unsqueeze(0); });
+  Sgd optimizer(*net);
+  LossScaler scaler(Precision::Fp32, torch::kCPU);
+  const BatchPlan plan = plan_batch(kFourShards, 1);
+  EXPECT_EQ(error_of([&] {
+              Training({*net, optimizer, scaler}, comm, plan, {});
+            }).message(),
+            "training: norm normalizes over all ranks, so bits depend on their number");
+}
+
+// The guide counts micro-batches: its 500 iterations are 31 updates, and its learning rate follows them.
+TEST(D4, AStepIsOneUpdateHoweverManyMicroBatchesItHas) {
+  Communicator comm = Communicator::join();
+  SmallModel model(SmallNet(), comm);
+  Sgd optimizer(*model.module());
+  LossScaler scaler(Precision::Fp32, torch::kCPU);
+  const BatchPlan plan = plan_batch({.batch_size = 1, .accumulate = 16}, 1);
+  Sampler sampler({.num_samples = 48, .batch_size = 1, .batches_per_step = plan.batches_per_step()}, {});
+  Training training({*model.module(), optimizer, scaler}, comm, plan, {.epochs = 1});
+  training.begin(sampler);
+  EXPECT_EQ(training.num_steps(), 3);
+  int num_updates = 0;
+  while (training.has_next()) {
+    EXPECT_EQ(training.step(), num_updates);
+    const auto loss = [&](const SampleBatch& batch) {
+      return LossSum{model.forward(torch::ones({2, 4}), batch.ids[0] >= 0).sum(), 2};
+    };
+    train_step(model, optimizer, scaler, sampler.next(), loss, training.step_options(0.1));
+    training.end_step();
+    ++num_updates;
+  }
+  EXPECT_EQ(num_updates, 3);
+  EXPECT_EQ(model.stats().passes, 3) << "micro-batches but the last stay on their rank";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <random>
@@ -29,6 +30,11 @@ std::vector<std::string> read_corpus(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) inputs.push_back(read_file(entry.path()));
   std::ranges::sort(inputs);
   return inputs;
+}
+
+bool is_word(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
+         std::string_view("\"_.+-").find(letter) != std::string_view::npos;
 }
 
 class Fuzzer {
@@ -58,8 +64,8 @@ class Fuzzer {
   }
 
   std::string next_input() {
-    std::string input = any(inputs_);
-    for (std::size_t left = below(6) + 1; left > 0; --left) change(input);
+    std::string input = promising_input();
+    for (std::size_t left = below(4) + 1; left > 0; --left) change(input);
     input.resize(std::min(input.size(), kMaxInput));
     if (fuzzing_.mend && below(2) == 0) fuzzing_.mend(input);
     return input;
@@ -78,18 +84,34 @@ class Fuzzer {
   std::size_t below(std::size_t limit) { return random_() % limit; }
   const std::string& any(const std::vector<std::string>& texts) { return texts[below(texts.size())]; }
 
+  // Half the time one that was kept lately: where it came, nobody has looked around yet.
+  const std::string& promising_input() {
+    constexpr std::size_t kLately = 16;
+    const std::size_t num_lately = std::min(inputs_.size(), kLately);
+    return below(2) == 0 ? any(inputs_) : inputs_[inputs_.size() - 1 - below(num_lately)];
+  }
+
   std::string end_of(const std::string& text) { return text.substr(below(text.size() + 1)); }
+
+  void replace_word(std::string& input, std::size_t at) {
+    std::size_t begin = at;
+    std::size_t end = at;
+    while (begin > 0 && is_word(input[begin - 1])) --begin;
+    while (end < input.size() && is_word(input[end])) ++end;
+    input.replace(begin, end - begin, any(fuzzing_.words));
+  }
 
   void change(std::string& input) {
     const std::size_t at = below(input.size() + 1);
     const std::size_t count = below(std::min<std::size_t>(input.size() - at, 32) + 1);
-    switch (below(7)) {
+    switch (below(8)) {
       case 0: input.insert(at, 1, static_cast<char>(random_())); break;
       case 1: input.erase(at, count); break;
       case 2: input.insert(at, input.substr(at, count)); break;
       case 3: input.insert(at, any(fuzzing_.words)); break;
-      case 4: input.replace(at, count, any(fuzzing_.words)); break;
+      case 4: replace_word(input, at); break;
       case 5: input.replace(at, std::string::npos, end_of(any(inputs_))); break;
+      case 6: input.replace(at, std::min<std::size_t>(count, 1), 1, static_cast<char>(random_() % 128)); break;
       default:
         if (at < input.size()) input[at] = static_cast<char>(input[at] ^ (1 << below(8)));
     }

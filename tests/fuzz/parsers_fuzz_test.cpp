@@ -45,9 +45,15 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 
-SafetensorsHeader parse_safetensors(const std::string& file) {
-  const std::uint64_t length = header_length(std::string_view(file).substr(0, 8), file.size(), "file");
-  return parse_header(std::string_view(file).substr(8, length), file.size() - 8 - length, "file");
+struct ParsedFile {
+  SafetensorsHeader header;
+  std::string_view data;
+};
+
+ParsedFile parse_safetensors(std::string_view file) {
+  const std::uint64_t length = header_length(file.substr(0, 8), file.size(), "file");
+  const std::string_view data = file.substr(8 + length);
+  return {.header = parse_header(file.substr(8, length), data.size(), "file"), .data = data};
 }
 
 // Writes the length of the header that it has: as far as the last brace.
@@ -60,18 +66,17 @@ void mend_length(std::string& file) {
 
 // What is taken has a place for every byte, and is the same after it is written and read again.
 void parse_and_write_safetensors(const std::string& file) {
-  const SafetensorsHeader header = parse_safetensors(file);
-  const std::size_t data_begin = file.size() - (header.tensors.empty() ? 0 : header.tensors.back().end);
+  const auto [header, data] = parse_safetensors(file);
   std::vector<TensorBytes> tensors;
   for (const TensorEntry& entry : header.tensors) {
-    require(data_begin + entry.end <= file.size() && entry.begin <= entry.end, "a tensor lies outside of the file");
-    const auto bytes = std::string_view(file).substr(data_begin + entry.begin, entry.end - entry.begin);
+    require(entry.begin <= entry.end && entry.end <= data.size(), "a tensor lies outside of the file");
+    const std::string_view bytes = data.substr(entry.begin, entry.end - entry.begin);
     tensors.push_back({.name = entry.name, .dtype = entry.dtype, .shape = entry.shape, .bytes = bytes});
   }
   const FileContent content = safetensors_content(tensors, header.metadata);
   std::string again = content.text;
   for (const std::string_view bytes : content.bytes) again += bytes;
-  const SafetensorsHeader reread = parse_safetensors(again);
+  const SafetensorsHeader reread = parse_safetensors(again).header;
   require(reread.metadata == header.metadata, "other metadata after writing");
   require(reread.tensors.size() == header.tensors.size(), "other tensors after writing");
 }

@@ -65,13 +65,14 @@ class Install(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("there is none in TANDEM_TORCH=/no/such/folder", " ".join(result.stderr.split()))
 
-    def test_installs_only_public_headers_and_three_libraries(self):
+    def test_installs_only_public_headers_and_our_libraries(self):
         files = {str(path.relative_to(PREFIX)) for path in PREFIX.rglob("*") if path.is_file()}
         source = pathlib.Path(cache_value("CMAKE_HOME_DIRECTORY"))
         headers = {f"include/tandem/{path.name}" for path in (source / "include/tandem").iterdir()}
         self.assertEqual({name for name in files if name.startswith("include/")}, headers)
         self.assertEqual(sorted(pathlib.Path(name).name for name in files if name.endswith(".a")),
-                         ["libtandem.a", "libtandem_comm_core.a", "libtandem_core.a"])
+                         ["libtandem.a", "libtandem_checkpoint_core.a", "libtandem_comm_core.a", "libtandem_core.a", "libtandem_data.a",
+                          "libtandem_monitor.a"])
         self.assertIn("bin/tandem", files)
 
 

@@ -32,17 +32,25 @@ std::string fingerprint(torch::nn::Module& module, const Optimizer& optimizer) {
 }
 
 // Seven steps of 3 * num_batches of 37 samples, so over several epochs; prints what comes of it.
-void train(const World& world, std::int64_t num_batches, bool is_exact) {
+struct Settings {
+  std::int64_t num_batches = 8;
+  bool is_exact = true;
+  Precision precision = Precision::Fp32;
+};
+
+void train(const World& world, const Settings& settings) {
   torch::set_num_threads(1);
   Communicator comm = Communicator::join();
   torch::manual_seed(1);
   SmallModel model(SmallNet(), comm);
   AdamW optimizer(*model.module());
-  Sampler sampler({.num_samples = 37, .batch_size = 3, .batches_per_step = num_batches, .seed = 5}, shard_of(world));
+  LossScaler scaler(settings.precision, torch::kCPU);
+  Sampler sampler({.num_samples = 37, .batch_size = 3, .batches_per_step = settings.num_batches, .seed = 5},
+                  shard_of(world));
   for (std::int64_t step = 0; step < 7; ++step) {
     const auto loss = [&](const SampleBatch& batch) { return small_loss(model, batch); };
-    const StepOptions options{.step = step, .seed = 5, .lr = 0.01, .max_norm = 1, .is_exact = is_exact};
-    const StepResult result = train_step(model, optimizer, sampler.next(), loss, options);
+    const StepOptions options{.step = step, .seed = 5, .lr = 0.01, .max_norm = 1, .is_exact = settings.is_exact};
+    const StepResult result = train_step(model, optimizer, scaler, sampler.next(), loss, options);
     std::cout << str("step ", step, ": loss ", result.loss, ", norm ", result.norm, '\n');
   }
   std::cout << fingerprint(*model.module(), optimizer) << std::endl;
@@ -58,9 +66,9 @@ std::string log_of(const RankOutcome& end) {
 }
 
 // What all ranks printed alike.
-std::string outcome(int num_ranks, std::int64_t num_batches, bool is_exact) {
+std::string outcome(int num_ranks, const Settings& settings) {
   const auto ends = run_ranks_to_end(
-      num_ranks, [&](const World& world) { train(world, num_batches, is_exact); }, std::chrono::seconds(60));
+      num_ranks, [&](const World& world) { train(world, settings); }, std::chrono::seconds(60));
   if (ends.empty()) return "";
   EXPECT_EQ(failures(ends), "");
   for (const RankOutcome& end : ends) EXPECT_EQ(log_of(end), log_of(ends[0]));
@@ -69,21 +77,28 @@ std::string outcome(int num_ranks, std::int64_t num_batches, bool is_exact) {
 }
 
 TEST(ExactMode, GivesTheSameBitsOnAnyNumberOfRanks) {
-  const std::string one = outcome(1, 8, true);
-  EXPECT_EQ(outcome(2, 8, true), one);
-  EXPECT_EQ(outcome(4, 8, true), one);
-  EXPECT_EQ(outcome(8, 8, true), one);
+  const std::string one = outcome(1, {});
+  EXPECT_EQ(outcome(2, {}), one);
+  EXPECT_EQ(outcome(4, {}), one);
+  EXPECT_EQ(outcome(8, {}), one);
 }
 
 TEST(ExactMode, DoesSoForShardsThatAreNoPowerOfTwo) {
-  const std::string one = outcome(1, 6, true);
-  EXPECT_EQ(outcome(3, 6, true), one);
-  EXPECT_EQ(outcome(6, 6, true), one);
+  const std::string one = outcome(1, {.num_batches = 6});
+  EXPECT_EQ(outcome(3, {.num_batches = 6}), one);
+  EXPECT_EQ(outcome(6, {.num_batches = 6}), one);
+}
+
+TEST(ExactMode, DoesSoInMixedPrecision) {
+  for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
+    EXPECT_EQ(outcome(4, {.precision = precision}), outcome(1, {.precision = precision}));
+  }
+  EXPECT_NE(outcome(2, {.precision = Precision::Bf16}), outcome(2, {})) << "so it is another precision";
 }
 
 TEST(TrainStep, GivesTheSameBitsTwice) {
-  EXPECT_EQ(outcome(2, 8, false), outcome(2, 8, false));
-  EXPECT_NE(outcome(2, 8, false), outcome(1, 8, false)) << "so it takes exact mode";
+  EXPECT_EQ(outcome(2, {.is_exact = false}), outcome(2, {.is_exact = false}));
+  EXPECT_NE(outcome(2, {.is_exact = false}), outcome(1, {.is_exact = false})) << "so it takes exact mode";
 }
 
 }  // namespace

@@ -173,6 +173,14 @@ class LayersTest(unittest.TestCase):
             f"src/comm/shm/arena.cpp:3: src/comm/shm/arena.cpp {FREE} torch/torch.h")
         self.green({"src/comm/shm/shm.cpp": text, "src/comm/shm/shm_test.cpp": text})
 
+    def test_what_writes_checkpoints_knows_no_torch(self) -> None:
+        text = "#include <tandem/checkpoint_folder.h>\n#include <tandem/checkpoint.h>\n"
+        self.red({"src/checkpoint/save.cpp": text},
+                 f"src/checkpoint/save.cpp:2: src/checkpoint/save.cpp {FREE} tandem/checkpoint.h")
+        self.red({"include/tandem/checkpoint_folder.h": "#include <torch/types.h>\n"},
+                 f"include/tandem/checkpoint_folder.h:1: include/tandem/checkpoint_folder.h {FREE} torch/types.h")
+        self.green({"src/checkpoint/checkpoint.cpp": text, "src/checkpoint/named_tensors.cpp": text})
+
     def test_each_library_has_one_home(self) -> None:
         homes = {
             "CLI/CLI.hpp": "src/config/flags.cpp",

@@ -1,0 +1,62 @@
+#include <ATen/autocast_mode.h>
+#include <dlfcn.h>
+#include <tandem/autocast.h>
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+// The driver, since torch's headers need those of CUDA to tell a GPU's capability. It numbers devices as torch does.
+int gpu_attribute(int attribute, int index) {
+  using Init = int (*)(unsigned);
+  using GetAttribute = int (*)(int*, int, int);
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
+  int value = 0;
+  if (driver != nullptr) {
+    const auto init = reinterpret_cast<Init>(::dlsym(driver, "cuInit"));
+    const auto get_attribute = reinterpret_cast<GetAttribute>(::dlsym(driver, "cuDeviceGetAttribute"));
+    if (init != nullptr && get_attribute != nullptr && init(0) == 0 && get_attribute(&value, attribute, index) == 0) {
+      return value;
+    }
+  }
+  fail(ErrorKind::Device, str("cannot ask the CUDA driver about GPU ", index), "nvidia-smi says whether it works");
+}
+
+torch::ScalarType type_of(Precision precision, torch::ScalarType otherwise) {
+  if (precision == Precision::Bf16) return torch::kBFloat16;
+  return precision == Precision::Fp16 ? torch::kHalf : otherwise;
+}
+
+}  // namespace
+
+DeviceFacts facts_of(torch::Device device) {
+  if (!device.is_cuda()) return {.cpu_has_bf16 = __builtin_cpu_supports("avx512bf16") != 0};
+  constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
+  const int index = device.has_index() ? device.index() : 0;
+  return {.cuda_major = gpu_attribute(kCapabilityMajor, index), .cuda_minor = gpu_attribute(kCapabilityMinor, index)};
+}
+
+Autocast::Autocast(torch::DeviceType device, Precision precision)
+    : device_(device),
+      was_enabled_(at::autocast::is_autocast_enabled(device)),
+      type_before_(at::autocast::get_autocast_dtype(device)),
+      had_cache_(at::autocast::is_autocast_cache_enabled()) {
+  if (precision == Precision::Auto) {
+    fail(ErrorKind::Config, "autocast: auto is no precision yet",
+         "pass that of choose_precision(wanted, facts_of(device))");
+  }
+  at::autocast::set_autocast_enabled(device, precision != Precision::Fp32);
+  at::autocast::set_autocast_dtype(device, type_of(precision, type_before_));
+  at::autocast::set_autocast_cache_enabled(false);
+}
+
+Autocast::~Autocast() {
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+  at::autocast::set_autocast_dtype(device_, type_before_);
+  at::autocast::set_autocast_cache_enabled(had_cache_);
+}
+
+}  // namespace tandem

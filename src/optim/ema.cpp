@@ -1,0 +1,93 @@
+#include <tandem/ema.h>
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "optim/tensor_state.h"
+
+namespace tandem {
+
+using torch::Tensor;
+
+void validate(const EmaOptions& o) {
+  if (o.decay < 0 || o.decay >= 1) {
+    fail(ErrorKind::Config, str("decay is ", o.decay, "; it must be at least 0 and below 1"), "0.9999 is usual");
+  }
+  if (o.ramp < 0) fail(ErrorKind::Config, str("ramp is ", o.ramp, "; it must not be negative"), "2000 is usual");
+}
+
+Ema::Ema(const torch::nn::Module& module, const EmaOptions& options) : options_(options) {
+  validate(options_);
+  std::set<const void*> seen;
+  const auto add = [&](const std::string& name, const Tensor& source) {
+    if (!seen.insert(source.unsafeGetTensorImpl()).second) return;
+    pairs_.push_back({.name = name, .source = source, .average = source.detach().clone()});
+  };
+  for (const auto& [name, parameter] : module.named_parameters().pairs()) {
+    if (parameter.requires_grad()) add(name, parameter);
+  }
+  if (!options_.buffers) return;
+  for (const auto& [name, buffer] : module.named_buffers().pairs()) add(name, buffer);
+}
+
+void Ema::update() {
+  check_not_swapped("update");
+  const torch::NoGradGuard no_grad;
+  ++num_updates_;
+  const double risen = options_.ramp > 0 ? 1 - std::exp(-static_cast<double>(num_updates_) / options_.ramp) : 1;
+  std::vector<Tensor> averages, sources;
+  for (const Pair& pair : pairs_) {
+    if (pair.source.is_floating_point()) {
+      averages.push_back(pair.average);
+      sources.push_back(pair.source);
+    } else {
+      pair.average.copy_(pair.source);
+    }
+  }
+  if (!averages.empty()) at::_foreach_lerp_(averages, sources, 1 - options_.decay * risen);
+}
+
+AveragedWeights Ema::swap_in() { return AveragedWeights(*this); }
+
+// By copying, not by exchanging storages: what refers to the module's memory sees the averaged weights too.
+void Ema::swap() {
+  const torch::NoGradGuard no_grad;
+  for (const Pair& pair : pairs_) {
+    const Tensor kept = pair.average.clone();
+    pair.average.copy_(pair.source);
+    pair.source.copy_(kept);
+  }
+  is_swapped_ = !is_swapped_;
+}
+
+void Ema::check_not_swapped(const char* action) const {
+  if (!is_swapped_) return;
+  fail(ErrorKind::Config, str("ema: ", action, " while the averaged weights are in the module"),
+       "let what swap_in() returned go out of scope first");
+}
+
+NamedTensorList Ema::state() const {
+  check_not_swapped("state");
+  NamedTensorList state;
+  for (const Pair& pair : pairs_) state.emplace_back(str("average.", pair.name), pair.average);
+  state.emplace_back("updates", torch::tensor(num_updates_, torch::kLong));
+  return state;
+}
+
+void Ema::load_state(const NamedTensorList& state) {
+  const NamedTensorList own = this->state();
+  load_tensors(own, state, "ema");
+  num_updates_ = own.back().second.item<std::int64_t>();
+}
+
+AveragedWeights::AveragedWeights(Ema& ema) : ema_(ema) {
+  ema.check_not_swapped("swap_in");
+  ema.swap();
+}
+
+AveragedWeights::~AveragedWeights() { ema_.swap(); }
+
+}  // namespace tandem
