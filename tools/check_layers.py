@@ -36,13 +36,16 @@ PUBLIC_HEADERS = {
     "tandem/batch_reading.h": "data", "tandem/dataset.h": "data",
     "tandem/length_order.h": "data", "tandem/loader.h": "data", "tandem/permutation.h": "data",
     "tandem/sampler.h": "data", "tandem/shard.h": "data", "tandem/worker_threads.h": "data",
+    "tandem/event_log.h": "monitor", "tandem/model_size.h": "monitor", "tandem/progress.h": "monitor",
+    "tandem/rank_times.h": "monitor", "tandem/run_text.h": "monitor", "tandem/step_line.h": "monitor",
+    "tandem/tensorboard.h": "monitor", "tandem/throughput.h": "monitor",
     "tandem/autocast.h": "amp", "tandem/loss_scaler.h": "amp", "tandem/precision.h": "amp",
     "tandem/clip.h": "optim", "tandem/ema.h": "optim", "tandem/optimizer.h": "optim", "tandem/schedule.h": "optim",
     "tandem/batch_plan.h": "train", "tandem/train_step.h": "train", "tandem/training.h": "train",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
-TORCH_FREE = {"base", "config", "data", "launch", "cli", "text"}
+TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text"}
 TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors
     r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
     r"|include/tandem/checkpoint_folder\.h")

@@ -71,7 +71,8 @@ class Install(unittest.TestCase):
         headers = {f"include/tandem/{path.name}" for path in (source / "include/tandem").iterdir()}
         self.assertEqual({name for name in files if name.startswith("include/")}, headers)
         self.assertEqual(sorted(pathlib.Path(name).name for name in files if name.endswith(".a")),
-                         ["libtandem.a", "libtandem_checkpoint_core.a", "libtandem_comm_core.a", "libtandem_core.a", "libtandem_data.a"])
+                         ["libtandem.a", "libtandem_checkpoint_core.a", "libtandem_comm_core.a", "libtandem_core.a", "libtandem_data.a",
+                          "libtandem_monitor.a"])
         self.assertIn("bin/tandem", files)
 
 

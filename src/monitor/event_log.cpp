@@ -1,0 +1,35 @@
+#include <tandem/event_log.h>
+
+#include <chrono>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "monitor/append_file.h"
+
+namespace tandem {
+
+EventLog::EventLog(const std::filesystem::path& path) : file_(std::make_unique<AppendFile>(path)) {
+  file_->drop_torn_line();
+}
+
+EventLog::EventLog(EventLog&&) noexcept = default;
+EventLog& EventLog::operator=(EventLog&&) noexcept = default;
+EventLog::~EventLog() = default;
+
+void EventLog::write(const EventFields& fields) {
+  Json::Object event = {{"time", utc_text(std::chrono::system_clock::now())}};
+  for (const auto& [name, value] : fields) {
+    event.emplace_back(name, std::visit([](const auto& v) { return Json(v); }, value));
+  }
+  file_->append(str(json_text(event), '\n'));
+}
+
+std::vector<std::string> read_event_lines(const std::filesystem::path& path) {
+  std::vector<std::string> lines = split(read_file(path), '\n');
+  lines.pop_back();  // what follows the last end of a line
+  return lines;
+}
+
+}  // namespace tandem

@@ -1,0 +1,55 @@
+#include <gtest/gtest.h>
+#include <tandem/rank_times.h>
+
+#include <vector>
+
+namespace tandem {
+namespace {
+
+using Ranks = std::vector<RankTimes>;
+
+TEST(RankTimes, AreBalancedWhenNoRankNeedsATenthMore) {
+  const Balance balance = balance_of(Ranks{{0.200, 0.005, 0.010}, {0.210, 0.002, 0.003}});
+  EXPECT_FALSE(balance.straggler);
+  EXPECT_NEAR(balance.share, 0.9835, 0.0001);
+  EXPECT_EQ(balance.text, "no straggler: 205 ms to 212 ms a step, 3% of all time spent waiting for each other");
+}
+
+TEST(RankTimes, NameTheRankThatHoldsTheOthersUp) {
+  const Balance balance =
+      balance_of(Ranks{{0.310, 0.002, 0.100}, {0.412, 0, 0.001}, {0.300, 0, 0.112}, {0.318, 0, 0.094}});
+  EXPECT_EQ(balance.straggler, 1);
+  EXPECT_NEAR(balance.share, 0.8143, 0.0001);
+  EXPECT_EQ(balance.text,
+            "rank 1 holds the others up: 412 ms a step against 312 ms; it computes more slowly, so look for other "
+            "programs on its device");
+}
+
+TEST(RankTimes, SayThatDataIsTheReason) {
+  EXPECT_EQ(balance_of(Ranks{{0.300, 0.090, 0}, {0.305, 0.005, 0.080}}).text,
+            "rank 0 holds rank 1 up: 390 ms a step against 310 ms; its data comes late, so try more "
+            "--workers");
+}
+
+TEST(RankTimes, DrawTheLineAtATenth) {
+  EXPECT_FALSE(balance_of(Ranks{{1.000, 0, 0}, {1.099, 0, 0}}).straggler);
+  EXPECT_EQ(balance_of(Ranks{{1.000, 0, 0}, {1.101, 0, 0}}).straggler, 1);
+}
+
+// Seven quick ranks and a slow one: an average would hide it.
+TEST(RankTimes, CompareWithTheMedianOfTheOthers) {
+  Ranks ranks(8, {0.5, 0, 0});
+  ranks[6].compute = 0.51;
+  ranks[5].compute = 0.9;
+  EXPECT_EQ(balance_of(ranks).straggler, 5);
+}
+
+TEST(RankTimes, OfOneRankOrOfNoTimeNameNobody) {
+  EXPECT_EQ(balance_of(Ranks{{0.3, 0, 0}}).text, "");
+  EXPECT_FALSE(balance_of(Ranks{{}, {}}).straggler);
+  EXPECT_EQ(balance_of(Ranks{{}, {}}).share, 1);
+  EXPECT_EQ(balance_of({}).share, 1);
+}
+
+}  // namespace
+}  // namespace tandem

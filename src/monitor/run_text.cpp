@@ -1,0 +1,104 @@
+#include <tandem/run_text.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "monitor/numbers.h"
+
+namespace tandem {
+namespace {
+
+struct Entry {
+  std::string label;
+  std::string text;
+};
+
+// A text of several lines stays beside its label, one that is empty is left out.
+std::string labelled(const std::vector<Entry>& entries) {
+  std::size_t width = 0;
+  for (const auto& [label, text] : entries) width = std::max(width, label.size() + 2);
+  std::string lines;
+  for (const auto& [label, text] : entries) {
+    if (trim(text).empty()) continue;
+    const std::string indent = str('\n', std::string(width, ' '));
+    lines += str(pad_right(label, width), replace_all(std::string(trim(text)), "\n", indent), '\n');
+  }
+  return lines;
+}
+
+// Ranks on equal devices share a line.
+std::string devices_text(const std::vector<std::string>& devices) {
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    auto group = std::ranges::find_if(groups, [&](const auto& g) { return g.first == devices[rank]; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {devices[rank], {}});
+    group->second.push_back(static_cast<int>(rank));
+  }
+  std::string text;
+  for (const auto& [device, ranks] : groups) text += str(ranks_text(ranks), " on ", device, '\n');
+  return text;
+}
+
+std::string steps_text(const RunEnd& end) {
+  return str(counted(end.num_steps, "step"), " in ", short_time(end.seconds), " on ", counted(end.num_ranks, "rank"),
+             end.why_stopped.empty() ? "" : str("; stopped early: ", end.why_stopped));
+}
+
+std::string result_text(const RunEnd& end) {
+  return end.baseline.empty() ? end.result : str(end.result, " (", end.baseline, ")");
+}
+
+std::string replicas_text(const RunEnd& end) {
+  if (!end.replicas_equal_at) return "not compared";
+  return str("equal to the bit on all ranks after step ", *end.replicas_equal_at);
+}
+
+std::string memory_text(const std::vector<Bytes>& memory) {
+  if (memory.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(memory, {}, &Bytes::count);
+  return str(range_text(short_bytes(least), short_bytes(most)), " a rank");
+}
+
+std::string skipped_text(const RunEnd& end) {
+  if (end.num_skipped == 0) return "none";
+  return str(end.num_skipped, " of ", counted(end.num_steps, "step"), ": their gradients overflowed");
+}
+
+}  // namespace
+
+std::string start_text(const RunStart& start) {
+  const bool has_why = !start.transport.empty() && !start.why_transport.empty();
+  return labelled({{"ranks", devices_text(start.devices)},
+                   {"transport", has_why ? str(start.transport, ": ", start.why_transport) : start.transport},
+                   {"batch", start.batch},
+                   {"model", start.model},
+                   {"mfu", start.peak.empty() ? "" : str("measured against ", start.peak)},
+                   {"settings", start.settings},
+                   {"folder", start.folder},
+                   {"watch", start.tensorboard}});
+}
+
+std::string end_text(const RunEnd& end) {
+  const bool has_peers = end.num_ranks > 1;
+  return labelled({{"done", steps_text(end)},
+                   {"result", result_text(end)},
+                   {"replicas", has_peers ? replicas_text(end) : ""},
+                   {"samples", !has_peers                ? ""
+                               : end.are_shards_disjoint ? "no sample went to two ranks"
+                                                         : "not compared"},
+                   {"skipped", skipped_text(end)},
+                   {"time", balance_of(end.times).text},
+                   {"memory", memory_text(end.memory)},
+                   {"folder", end.folder},
+                   {"next", end.next}});
+}
+
+std::string few_steps_warning(std::int64_t steps_per_epoch, int num_ranks) {
+  constexpr std::int64_t kFew = 10;
+  if (num_ranks < 2 || steps_per_epoch >= kFew) return "";
+  return str("an epoch is only ", counted(steps_per_epoch, "step"), " on ", num_ranks,
+             " ranks: starting them takes longer than they save, so one rank would do (--nproc 1)");
+}
+
+}  // namespace tandem

@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+#include <tandem/run_text.h>
+
+namespace tandem {
+namespace {
+
+TEST(RunStart, SaysWhatDecidesTheResult) {
+  EXPECT_EQ(start_text({.devices = {"cuda:0 (Tesla T4)", "cuda:1 (Tesla T4)"},
+                        .transport = "nccl",
+                        .why_transport = "2 ranks with a GPU each",
+                        .batch = "256 samples a step = 16 a micro-batch x 8 micro-batches x 2 ranks",
+                        .model = "124M parameters, all trainable; 1.85 GiB a rank",
+                        .peak = "65.0 TFLOP/s a device (Tesla T4, fp16)",
+                        .settings = "epochs  3     --epochs  (default 1)\nlr      3e-4  run.yaml:3  (default 1e-3)\n",
+                        .folder = "runs/demo",
+                        .tensorboard = "tensorboard --logdir runs/demo"}),
+            "ranks      rank 0 on cuda:0 (Tesla T4)\n"
+            "           rank 1 on cuda:1 (Tesla T4)\n"
+            "transport  nccl: 2 ranks with a GPU each\n"
+            "batch      256 samples a step = 16 a micro-batch x 8 micro-batches x 2 ranks\n"
+            "model      124M parameters, all trainable; 1.85 GiB a rank\n"
+            "mfu        measured against 65.0 TFLOP/s a device (Tesla T4, fp16)\n"
+            "settings   epochs  3     --epochs  (default 1)\n"
+            "           lr      3e-4  run.yaml:3  (default 1e-3)\n"
+            "folder     runs/demo\n"
+            "watch      tensorboard --logdir runs/demo\n");
+}
+
+TEST(RunStart, FoldsRanksOnEqualDevicesAndLeavesOutWhatIsUnknown) {
+  EXPECT_EQ(start_text({.devices = {"cpu (2 threads)", "cpu (2 threads)", "cpu (1 thread)", "cpu (2 threads)"}}),
+            "ranks      ranks 0, 1, 3 on cpu (2 threads)\n"
+            "           rank 2 on cpu (1 thread)\n");
+}
+
+TEST(RunEnd, SaysWhatWasVerified) {
+  EXPECT_EQ(end_text({.num_ranks = 2,
+                      .num_steps = 2000,
+                      .seconds = 424.2,
+                      .num_skipped = 3,
+                      .result = "loss 3.2101",
+                      .baseline = "an untrained model: 10.82",
+                      .replicas_equal_at = 2000,
+                      .are_shards_disjoint = true,
+                      .times = {{0.200, 0.005, 0.010}, {0.210, 0.002, 0.003}},
+                      .memory = {{12'025'908'428}, {12'240'656'793}},
+                      .folder = "runs/demo",
+                      .next = "tandem summarize predict --run-dir runs/demo"}),
+            "done      2000 steps in 7m04s on 2 ranks\n"
+            "result    loss 3.2101 (an untrained model: 10.82)\n"
+            "replicas  equal to the bit on all ranks after step 2000\n"
+            "samples   no sample went to two ranks\n"
+            "skipped   3 of 2000 steps: their gradients overflowed\n"
+            "time      no straggler: 205 ms to 212 ms a step, 3% of all time spent waiting for each other\n"
+            "memory    11.2 GiB to 11.4 GiB a rank\n"
+            "folder    runs/demo\n"
+            "next      tandem summarize predict --run-dir runs/demo\n");
+}
+
+TEST(RunEnd, ClaimsNothingThatWasNotChecked) {
+  EXPECT_EQ(end_text({.num_ranks = 2,
+                      .num_steps = 120,
+                      .seconds = 30,
+                      .why_stopped = "--stop-at 30s",
+                      .times = {{0.3, 0, 0}, {0.3, 0, 0}},
+                      .memory = {{1 << 20}, {1 << 20}}}),
+            "done      120 steps in 30s on 2 ranks; stopped early: --stop-at 30s\n"
+            "replicas  not compared\n"
+            "samples   not compared\n"
+            "skipped   none\n"
+            "time      no straggler: 300 ms a step, 0% of all time spent waiting for each other\n"
+            "memory    1.00 MiB a rank\n");
+}
+
+TEST(RunEnd, OfOneRankSpeaksOfNoOther) {
+  EXPECT_EQ(end_text({.num_steps = 1, .seconds = 2, .times = {{0.3, 0, 0}}}),
+            "done      1 step in 2s on 1 rank\n"
+            "skipped   none\n");
+}
+
+TEST(FewSteps, MakeOneRankEnough) {
+  EXPECT_EQ(few_steps_warning(4, 2),
+            "an epoch is only 4 steps on 2 ranks: starting them takes longer than they save, so one rank would do "
+            "(--nproc 1)");
+  EXPECT_EQ(few_steps_warning(9, 4).empty(), false);
+  EXPECT_EQ(few_steps_warning(10, 4), "");
+  EXPECT_EQ(few_steps_warning(1, 1), "");
+}
+
+}  // namespace
+}  // namespace tandem
