@@ -20,9 +20,9 @@ namespace tandem {
 
 using NamedTensor = std::pair<std::string, torch::Tensor>;
 
-// Makes each gradient the mean (or the sum) over the ranks while the backward pass is still running. Gradients lie in buckets, and a
-// bucket leaves when all its gradients are there. A pass begins with the first gradient of a `backward()` and is
-// complete when that returns.
+// Makes each gradient the mean (or the sum) over the ranks while the backward pass is still running. Gradients lie in
+// buckets, and a bucket leaves when all its gradients are there. A pass begins with the first gradient of a
+// `backward()` and is complete when that returns.
 class Reducer {
  public:
   // `parameters`: each tensor once, all on one device; those that need no gradient are left out.
