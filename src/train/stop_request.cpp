@@ -10,28 +10,36 @@
 namespace tandem {
 namespace {
 
-std::atomic<bool> was_asked = false;
+std::atomic<int> last_signal = 0;
 std::optional<ControlPage> page;  // of the launcher, which says there whether a peer has failed
 
-static_assert(std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free);
 
-void on_signal(int) {
-  was_asked = true;
-  if (!page || !page->aborted_by()) return;
-  std::signal(SIGTERM, SIG_DFL);
-  std::raise(SIGTERM);
+void on_signal(int signal) {
+  const bool is_second_interrupt = last_signal.exchange(signal) == SIGINT && signal == SIGINT;
+  const bool has_peer_failed = page && page->aborted_by();
+  if (!is_second_interrupt && !has_peer_failed) return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 }  // namespace
 
 StopRequest::StopRequest() {
-  was_asked = false;
+  last_signal = 0;
   if (const int fd = read_worker_env().control_fd; fd >= 0) page = ControlPage::open(fd);
-  before_ = std::signal(SIGTERM, on_signal);
+  term_before_ = std::signal(SIGTERM, on_signal);
+  int_before_ = std::signal(SIGINT, on_signal);
 }
 
-StopRequest::~StopRequest() { std::signal(SIGTERM, before_); }
+StopRequest::~StopRequest() {
+  std::signal(SIGTERM, term_before_);
+  std::signal(SIGINT, int_before_);
+}
 
-bool StopRequest::is_there() { return was_asked; }
+std::string StopRequest::signal_name() {
+  if (last_signal == 0) return {};
+  return last_signal == SIGTERM ? "SIGTERM" : "SIGINT";
+}
 
 }  // namespace tandem

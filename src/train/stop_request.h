@@ -1,10 +1,12 @@
 #pragma once
 
+#include <string>
+
 namespace tandem {
 
-// While one lives, SIGTERM asks this process to stop at the end of its step instead of ending it, however often it
-// comes: a scheduler may send it to every process, and the launcher to its ranks. If a peer has failed, there is no
-// such end to reach, and it ends the process.
+// While one lives, SIGTERM and SIGINT (Ctrl-C) ask this process to stop at the end of its step instead of ending it.
+// SIGTERM may come often: a scheduler sends it to every process, and the launcher to its ranks. A second Ctrl-C ends
+// the process. If a peer has failed, there is no end of the step to reach, and either signal does.
 class StopRequest {
  public:
   StopRequest();
@@ -12,10 +14,11 @@ class StopRequest {
   StopRequest& operator=(const StopRequest&) = delete;
   ~StopRequest();
 
-  static bool is_there();
+  static std::string signal_name();  // of the one that came; empty: none did
 
  private:
-  void (*before_)(int);
+  void (*term_before_)(int);
+  void (*int_before_)(int);
 };
 
 }  // namespace tandem

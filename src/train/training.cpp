@@ -162,7 +162,7 @@ void Training::Run::count_steps() {
 
 // The wish of the first rank that has one.
 void Training::Run::agree_to_stop() {
-  if (StopRequest::is_there()) wish_to_stop = "SIGTERM";
+  if (const std::string name = StopRequest::signal_name(); !name.empty()) wish_to_stop = name;
   if (options.stop_at && watch.elapsed() >= *options.stop_at) wish_to_stop = "--stop-at";
   for (const std::string& wish : state.comm.all_gather_bytes(wish_to_stop)) {
     if (why_stopped.empty()) why_stopped = wish;

@@ -64,20 +64,40 @@ TEST(Training, DoesSoWithALossScaler) {
   EXPECT_EQ(read_file(folder / "whole/step-00000010/state.json"), read_file(folder / "parts/step-00000010/state.json"));
 }
 
-TEST(Training, SavesTheSameStepOnAllRanksWhenOneGetsSigterm) {
+class TrainingSignal : public testing::TestWithParam<std::pair<int, const char*>> {};
+
+TEST_P(TrainingSignal, ToOneRankMakesAllSaveTheSameStep) {
   const SharedFolder folder;
   run_ranks(2, [&](const World& world) {
+    const auto [signal, name] = GetParam();
     Communicator comm = Communicator::join();
     SmallTraining training(comm, {.batch_size = 3, .shards = kShards}, ten_steps(), folder / "checkpoints");
     while (training->has_next()) {
-      if (world.rank == 1 && training->step() == 3) std::raise(SIGTERM);
+      if (world.rank == 1 && training->step() == 3) std::raise(signal);
+      if (world.rank == 1 && training->step() == 3 && signal == SIGTERM) std::raise(signal);
       training.step();
     }
-    EXPECT_EQ(training->why_stopped(), "SIGTERM");
+    EXPECT_EQ(training->why_stopped(), name);
     EXPECT_EQ(training->step(), 4);
     comm.barrier();
     EXPECT_TRUE(fs::exists(folder / "checkpoints/step-00000004/DONE"));
   });
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, TrainingSignal,
+                         testing::Values(std::pair(SIGTERM, "SIGTERM"), std::pair(SIGINT, "SIGINT")));
+
+TEST(Training, EndsAtASecondInterrupt) {
+  const auto ends = run_ranks_to_end(
+      1,
+      [](const World&) {
+        Communicator comm = Communicator::join();
+        SmallTraining training(comm, {.batch_size = 3}, ten_steps(), {});
+        std::raise(SIGINT);
+        std::raise(SIGINT);
+      },
+      60s);
+  EXPECT_EQ(ends.at(0).status.signal, SIGINT);
 }
 
 TEST(Training, StopsWhenItsTimeIsOver) {
