@@ -94,6 +94,13 @@ TEST(ScaledLearningRate, FollowsTheGlobalBatchOnlyWhereAsked) {
   EXPECT_EQ(scaled_learning_rate(0.1, {.rule = ScaleLr::Sqrt, .reference_batch = 256}, 256), 0.1);
 }
 
+// The guide doubles the rate for a second GPU, though its total batch of 16 stays.
+TEST(D14, TheRateFollowsTheGlobalBatchAndNotTheNumberOfRanks) {
+  for (const ScaleLr rule : {ScaleLr::Off, ScaleLr::Linear, ScaleLr::Sqrt}) {
+    EXPECT_EQ(scaled_learning_rate(0.1, {.rule = rule, .reference_batch = 16}, 16), 0.1);
+  }
+}
+
 TEST(ScaledLearningRate, NeedsToKnowTheReferenceBatch) {
   EXPECT_EQ(error_of([] { scaled_learning_rate(0.1, {.rule = ScaleLr::Linear}, 64); }).message(),
             "scale-lr is set, but reference-batch is 0");
