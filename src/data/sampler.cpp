@@ -4,18 +4,13 @@
 
 #include <algorithm>
 
+#include "base/nearest_multiples.h"
 #include "base/text.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 62;
-
-// "4 or 8": the multiples of `size` next to `count`.
-std::string nearest_multiples(std::int64_t count, std::int64_t size) {
-  const std::int64_t below = count / size * size;
-  return below == 0 ? str(size) : str(below, " or ", below + size);
-}
 
 // Gives the micro-batches of a step that belong to the shard.
 IndexRange checked_block(const SamplerOptions& o, const Shard& shard) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/nearest_multiples.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -25,12 +26,6 @@ void check_together(const BatchOptions& options) {
     fail(ErrorKind::Config, "both --accumulate and --global-batch are given",
          "leave --accumulate out: it follows from the global batch");
   }
-}
-
-// 50 and 32: "32 or 64"
-std::string nearest_multiples(std::int64_t value, std::int64_t unit) {
-  const std::int64_t below = value / unit * unit;
-  return below == 0 ? str(unit) : str(below, " or ", below + unit);
 }
 
 std::int64_t accumulation_of(std::int64_t global_batch, std::int64_t batch_size, int num_ranks) {
