@@ -90,7 +90,9 @@ macro(tandem_find_torch)
   target_compile_definitions(tandem::torch INTERFACE USE_DISTRIBUTED)
   target_link_libraries(tandem::torch INTERFACE
     "${TANDEM_TORCH_DIR}/lib/libtorch.so" "${TANDEM_TORCH_DIR}/lib/libtorch_cpu.so" "${TANDEM_TORCH_DIR}/lib/libc10.so")
-  target_link_options(tandem::torch INTERFACE "LINKER:-rpath,${TANDEM_TORCH_DIR}/lib")
+  # Libtorch exports an old std::filesystem that crashes under newer headers, so libstdc++ must come before it.
+  target_link_options(tandem::torch INTERFACE
+    "LINKER:--push-state,--no-as-needed,-lstdc++,--pop-state" "LINKER:-rpath,${TANDEM_TORCH_DIR}/lib")
   set(TANDEM_TORCH_CUDA OFF)
   if(EXISTS "${TANDEM_TORCH_DIR}/lib/libtorch_cuda.so")
     set(TANDEM_TORCH_CUDA ON)

@@ -48,6 +48,10 @@ class Install(unittest.TestCase):
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("error: consumer: there is no flag --scal [rank ", wrong.stderr)
         self.assertIn("hint: did you mean --scale?", wrong.stderr)
+        # Libtorch exports parts of an old libstdc++; whichever comes first serves the whole program.
+        needed = [line for line in run(["readelf", "-d", program]).stdout.splitlines() if "(NEEDED)" in line]
+        self.assertIn("libstdc++", needed[0])
+        self.assertTrue(any("libtorch" in line for line in needed))
 
     def test_another_version_of_torch_is_refused_by_name(self):
         header = self.folder / "torch/include/torch/csrc/api/include/torch/torch.h"
