@@ -4,7 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
-from consumer import PREFIX, build_program, cache_value, configure, tandem
+from consumer import PREFIX, build_program, cache_value, configure, run, tandem
 
 MAIN = """#include <tandem/tandem.h>
 #include <torch/torch.h>
