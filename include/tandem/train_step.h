@@ -36,36 +36,32 @@ struct StepResult {
       false;  // the scaled gradient overflowed, on all ranks alike: weights and optimizer stay as they were
 };
 
+// Which micro-batch it is.
+struct BatchName {
+  std::span<const std::int64_t> ids;   // of its samples, if they are known
+  std::optional<std::int64_t> number;  // among the micro-batches of the step on all ranks, if it is known
+};
+
 namespace detail {
 
 struct MicroBatch {
+  BatchName name;
   std::function<LossSum()> loss;
-  std::span<const std::int64_t> ids;   // of its samples, if they are known
-  std::optional<std::int64_t> number;  // among the micro-batches of the step on all ranks, if it is known
 };
 
 StepResult train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
                       std::span<const MicroBatch> micro_batches, const StepOptions& options);
 
+// From the `ids` and the `index` of a batch, or of its `samples`, where it has them.
 template <class Batch>
-std::span<const std::int64_t> ids_of(const Batch& batch) {
-  if constexpr (requires { std::span<const std::int64_t>(batch.samples.ids); }) {
-    return batch.samples.ids;
-  } else if constexpr (requires { std::span<const std::int64_t>(batch.ids); }) {
-    return batch.ids;
+BatchName name_of(const Batch& batch) {
+  if constexpr (requires { batch.samples; }) {
+    return name_of(batch.samples);
   } else {
-    return {};
-  }
-}
-
-template <class Batch>
-std::optional<std::int64_t> number_of(const Batch& batch) {
-  if constexpr (requires { std::int64_t{batch.samples.index}; }) {
-    return batch.samples.index;
-  } else if constexpr (requires { std::int64_t{batch.index}; }) {
-    return batch.index;
-  } else {
-    return std::nullopt;
+    BatchName name;
+    if constexpr (requires { std::span<const std::int64_t>(batch.ids); }) name.ids = batch.ids;
+    if constexpr (requires { std::int64_t{batch.index}; }) name.number = batch.index;
+    return name;
   }
 }
 
@@ -80,8 +76,7 @@ StepResult train_step(Model& model, Optimizer& optimizer, LossScaler& scaler, co
                       const StepOptions& options) {
   std::vector<detail::MicroBatch> micro_batches;
   for (const auto& batch : batches) {
-    micro_batches.push_back(
-        {[&loss_fn, &batch]() -> LossSum { return loss_fn(batch); }, detail::ids_of(batch), detail::number_of(batch)});
+    micro_batches.push_back({detail::name_of(batch), [&loss_fn, &batch]() -> LossSum { return loss_fn(batch); }});
   }
   return detail::train_step(model.reducer(), optimizer, scaler, micro_batches, options);
 }

@@ -23,14 +23,14 @@ void copy_all(const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
 ShardSum::ShardSum(Reducer& reducer)
     : reducer_(reducer), parameters_(reducer.trained_parameters()), first_buffers_(copies_of(reducer.buffers())) {}
 
-void ShardSum::add(const std::function<void()>& pass) {
-  const bool is_first = next_buffers_.empty();
-  if (!is_first) copy_all(first_buffers_, reducer_.buffers());
-  {
-    const NoSync no_sync = reducer_.no_sync();
-    pass();
-  }
-  if (is_first) next_buffers_ = copies_of(reducer_.buffers());
+void ShardSum::begin_shard() {
+  if (!next_buffers_.empty()) copy_all(first_buffers_, reducer_.buffers());
+  no_sync_.emplace(reducer_.no_sync());
+}
+
+void ShardSum::end_shard() {
+  no_sync_.reset();
+  if (next_buffers_.empty()) next_buffers_ = copies_of(reducer_.buffers());
 
   Tensors gradients;
   for (Tensor& parameter : parameters_) gradients.push_back(std::exchange(parameter.mutable_grad(), Tensor()));

@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include <functional>
+#include <optional>
 #include <vector>
 
 #include "ddp/reducer.h"
@@ -17,8 +17,9 @@ class ShardSum {
  public:
   explicit ShardSum(Reducer& reducer);
 
-  // Runs forward and backward of the next shard.
-  void add(const std::function<void()>& pass);
+  // Around forward and backward of each shard.
+  void begin_shard();
+  void end_shard();
 
   // Leaves the sum over this rank's shards, and then over all ranks, in `.grad`.
   void reduce();
@@ -28,6 +29,7 @@ class ShardSum {
   static Tensors sum_of(Tensors left, Tensors right);
 
   Reducer& reducer_;
+  std::optional<NoSync> no_sync_;
   Tensors parameters_;
   TreeSum<Tensors, decltype(&sum_of)> sum_{&sum_of};
   Tensors first_buffers_;  // before the first shard

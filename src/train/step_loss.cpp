@@ -38,20 +38,20 @@ Tally StepLoss::total() const {
     if (!std::isfinite(rank.sum)) fail_not_finite();
     if (is_exact_ && rank.num_batches != ranks[0].num_batches) {
       fail(ErrorKind::Data,
-           str("train_step: in step ", step_, " ranks have ", ranks[0].num_batches, " and ", rank.num_batches,
-               " shards"),
+           str("training: in step ", step_, " ranks have ", ranks[0].num_batches, " and ", rank.num_batches, " shards"),
            "exact mode needs equally many on every rank: a Sampler with Tail::Pad or Tail::Drop");
     }
   }
   const Tally total = sum_of(ranks);
   if (total.count > 0) return total;
-  fail(ErrorKind::Data, str("train_step: the losses of step ", step_, " count nothing"),
+  fail(ErrorKind::Data, str("training: the losses of step ", step_, " count nothing"),
        "the count of a LossSum is the number of samples (or tokens) in its sum");
 }
 
 Tally StepLoss::mine() const {
   std::vector<Tally> tallies;
-  for (const LossSum& loss : losses_) tallies.push_back({loss.sum.item<double>(), static_cast<double>(loss.count), 1});
+  for (const BatchLoss& loss : losses_)
+    tallies.push_back({loss.sum.item<double>(), static_cast<double>(loss.count), 1});
   return sum_of(tallies);
 }
 
@@ -76,11 +76,11 @@ void StepLoss::fail_not_finite() const {
   for (std::size_t i = 0; i < losses_.size(); ++i) {
     const double loss = losses_[i].sum.item<double>();
     if (std::isfinite(loss)) continue;
-    mine += str(" on rank ", comm_.world().rank, ", micro-batch ", i, " (", describe(loss, micro_batches_[i].ids), ")");
+    mine += str(" on rank ", comm_.world().rank, ", micro-batch ", i, " (", describe(loss, losses_[i].ids), ")");
   }
   std::string where;
   for (const std::string& text : comm_.all_gather_bytes(mine)) where += text;
-  fail(ErrorKind::Data, str("train_step: the loss of step ", step_, " is not finite", where),
+  fail(ErrorKind::Data, str("training: the loss of step ", step_, " is not finite", where),
        "look at these samples, or lower the learning rate; --resume goes on from the last checkpoint");
 }
 

@@ -23,11 +23,13 @@ struct Tally {
 // The losses of one step. They are looked at when all have been computed: to read one makes the host wait for a GPU.
 class StepLoss {
  public:
-  StepLoss(const StepOptions& options, std::span<const detail::MicroBatch> micro_batches, Communicator& comm)
-      : step_(options.step), is_exact_(options.is_exact), micro_batches_(micro_batches), comm_(comm) {}
+  StepLoss(const StepOptions& options, Communicator& comm)
+      : step_(options.step), is_exact_(options.is_exact), comm_(comm) {}
 
   // Of the next micro-batch of this rank.
-  void add(const LossSum& loss) { losses_.push_back({loss.sum.detach(), loss.count}); }
+  void add(const LossSum& loss, std::span<const std::int64_t> ids) {
+    losses_.push_back({loss.sum.detach(), loss.count, {ids.begin(), ids.end()}});
+  }
 
   // Over all micro-batches of all ranks, along the tree of exact mode. What is not finite, or counts nothing, is the
   // same Error on every rank.
@@ -38,11 +40,16 @@ class StepLoss {
   std::vector<Tally> gather(const Tally& mine) const;
   [[noreturn]] void fail_not_finite() const;
 
+  struct BatchLoss {
+    torch::Tensor sum;
+    std::int64_t count = 0;
+    std::vector<std::int64_t> ids;
+  };
+
   std::int64_t step_;
   bool is_exact_;
-  std::span<const detail::MicroBatch> micro_batches_;
   Communicator& comm_;
-  std::vector<LossSum> losses_;
+  std::vector<BatchLoss> losses_;
 };
 
 }  // namespace tandem

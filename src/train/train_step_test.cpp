@@ -85,7 +85,7 @@ TEST(TrainStep, WantsTheOptimizerOfTheSameModule) {
   const Line other;
   Sgd optimizer(*other);
   const Error error = error_of([&] { step_of(model, optimizer, {{{1}}}); });
-  EXPECT_EQ(error.message(), "train_step: the optimizer has 0 of the 1 parameters that the model trains, and 1 others");
+  EXPECT_EQ(error.message(), "training: the optimizer has 0 of the 1 parameters that the model trains, and 1 others");
   EXPECT_NE(error.hint(), "");
 }
 
@@ -98,7 +98,7 @@ TEST(TrainStep, NamesRankStepAndSamplesOfALossThatIsNotFinite) {
     const std::vector<Numbers> batches = {{{1, 2}, {4, 5}}, {{3, bad}, {6, 7}}};
     const Error error = error_of([&] { step_of(model, optimizer, batches, {.step = 12}); });
     EXPECT_EQ(error.message(),
-              "train_step: the loss of step 12 is not finite on rank 1, micro-batch 1 (nan; samples 6 7)");
+              "training: the loss of step 12 is not finite on rank 1, micro-batch 1 (nan; samples 6 7)");
     EXPECT_EQ(model.module()->weight.item<double>(), 0);
   });
 }
@@ -108,7 +108,7 @@ TEST(TrainStep, WantsSomethingToCount) {
   LineModel model(Line(), comm);
   Sgd optimizer(*model.module());
   EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{}}, {.step = 3}); }).message(),
-            "train_step: the losses of step 3 count nothing");
+            "training: the losses of step 3 count nothing");
 }
 
 TEST(ExactMode, RefusesWhatDependsOnTheNumberOfRanks) {
@@ -116,7 +116,7 @@ TEST(ExactMode, RefusesWhatDependsOnTheNumberOfRanks) {
   LineModel model(Line(), comm, {.buffers = BufferSync::Average});
   Sgd optimizer(*model.module());
   EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{{1}}}, {.is_exact = true}); }).message(),
-            "train_step: with this --wire or --buffers, bits depend on the number of ranks");
+            "training: with this --wire or --buffers, bits depend on the number of ranks");
 }
 
 // The loss of rank 1 is finite, but 65536 times as much is not.
@@ -147,7 +147,7 @@ TEST(MixedPrecision, StopsAtAGradientThatOverflowsWithoutAScale) {
   LineModel model(Line(), comm);
   Sgd optimizer(*model.module());
   const Error error = error_of([&] { step_of(model, optimizer, {{{3e38, 3e38}}}, {.step = 4}); });
-  EXPECT_EQ(error.message(), "train_step: the gradient of step 4 is not finite, though its loss is");
+  EXPECT_EQ(error.message(), "training: the gradient of step 4 is not finite, though its loss is");
   EXPECT_EQ(model.module()->weight.item<double>(), 0);
 }
 
@@ -163,7 +163,7 @@ TEST(MixedPrecision, StopsWhenNoScaleHelps) {
   };
   const auto step = [&] { train_step(model, optimizer, scaler, std::vector{0}, loss, {.step = 7}); };
   for (int i = 0; i < 26; ++i) EXPECT_EQ(error_of(step).message(), "");  // 65536 halved 26 times is 1/1024
-  EXPECT_EQ(error_of(step).message(), "train_step: the gradient of step 7 is not finite, whatever the loss scale");
+  EXPECT_EQ(error_of(step).message(), "training: the gradient of step 7 is not finite, whatever the loss scale");
 }
 
 TEST(TrainStep, WantsALossThatDependsOnTheModel) {
@@ -174,7 +174,7 @@ TEST(TrainStep, WantsALossThatDependsOnTheModel) {
     LossScaler scaler(Precision::Fp32, torch::kCPU);
     const auto loss = [&](int) { return LossSum{model(torch::ones(1)).sum().detach(), 1}; };
     EXPECT_EQ(error_of([&] { train_step(model, optimizer, scaler, std::vector{0}, loss, {.step = 2}); }).message(),
-              "train_step: the loss of step 2 depends on no parameter, on any rank");
+              "training: the loss of step 2 depends on no parameter, on any rank");
   });
 }
 
@@ -183,7 +183,7 @@ TEST(TrainStep, RefusesSumsInFp16) {
   LineModel model(Line(), comm, {.wire = WireType::Fp16});
   Sgd optimizer(*model.module());
   EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{{1}}}); }).message(),
-            "train_step: gradients travel as sums over all samples, for which fp16 has too small a range");
+            "training: gradients travel as sums over all samples, for which fp16 has too small a range");
 }
 
 TEST(ExactMode, WantsEquallyManyShardsOnEveryRankAndAPowerOfTwo) {
@@ -193,10 +193,10 @@ TEST(ExactMode, WantsEquallyManyShardsOnEveryRankAndAPowerOfTwo) {
     Sgd optimizer(*model.module());
     const std::vector<Numbers> batches(world.rank + 1, Numbers{{1}});
     EXPECT_EQ(error_of([&] { step_of(model, optimizer, batches, {.step = 5, .is_exact = true}); }).message(),
-              "train_step: in step 5 ranks have 1 and 2 shards");
+              "training: in step 5 ranks have 1 and 2 shards");
     const std::vector<Numbers> three(3, Numbers{{1}});
     EXPECT_EQ(error_of([&] { step_of(model, optimizer, three, {.is_exact = true}); }).message(),
-              "train_step: 3 shards on each of 2 ranks");
+              "training: 3 shards on each of 2 ranks");
   });
 }
 

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <tandem/autocast.h>
+#include <tandem/train_step.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "ddp/reducer.h"
+#include "train/shard_sum.h"
+#include "train/step_loss.h"
+
+namespace tandem {
+
+// While it lives, gradients become the sum over the ranks.
+class SumGuard {
+ public:
+  explicit SumGuard(Reducer& reducer) : reducer_(reducer) { reducer_.set_divisor(1); }
+  ~SumGuard() { reducer_.set_divisor(reducer_.comm().world().size); }
+  SumGuard(const SumGuard&) = delete;
+  SumGuard& operator=(const SumGuard&) = delete;
+
+ private:
+  Reducer& reducer_;
+};
+
+// One update of a model, piece by piece: `begin_batch`, the forward pass and `backward` for each micro-batch of this
+// rank, then `update`. train_step and Accelerator both go through it, so the order is written once.
+class Step {
+ public:
+  // Every rank has equally many micro-batches, or none.
+  Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int64_t num_batches,
+       const StepOptions& options);
+
+  // What follows, up to `backward`, runs under Autocast.
+  void begin_batch(const BatchName& name);
+  void backward(const LossSum& loss);
+  bool has_all() const { return num_done_ == num_batches_; }
+
+  StepResult update(double lr, double max_norm);
+
+ private:
+  void agree_on_normalizer(std::int64_t count);
+  StepResult update_by_mean_of(double count, double lr, double max_norm);
+  void check_result(const StepResult& result) const;
+
+  Reducer& reducer_;
+  Optimizer& optimizer_;
+  LossScaler& scaler_;
+  StepOptions options_;
+  std::int64_t num_batches_;
+  std::int64_t num_done_ = 0;
+  std::span<const std::int64_t> ids_;  // of the micro-batch in work
+  StepLoss losses_;
+  SumGuard sums_;
+  std::optional<ShardSum> shards_;  // in exact mode
+  std::optional<NoSync> no_sync_;
+  std::optional<Autocast> autocast_;
+};
+
+}  // namespace tandem
