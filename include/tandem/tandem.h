@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tandem/accelerator.h>
 #include <tandem/autocast.h>
 #include <tandem/batch_norm.h>
 #include <tandem/batch_plan.h>
@@ -26,6 +27,7 @@
 #include <tandem/random_key.h>
 #include <tandem/rank_times.h>
 #include <tandem/recompute.h>
+#include <tandem/run_options.h>
 #include <tandem/run_text.h>
 #include <tandem/run_worker.h>
 #include <tandem/safetensors.h>

@@ -54,6 +54,22 @@ struct TrainedParts {
 
 void validate(const TrainingOptions& options);
 
+// Where the micro-batches come from, whatever its type.
+struct SampleSource {
+  std::function<SamplerState()> state;
+  std::function<void(const SamplerState&)> set_state;
+  std::int64_t num_samples = 0;
+  std::int64_t steps_per_epoch = 0;
+};
+
+template <class Samples>  // a Loader or a Sampler, which outlives it
+SampleSource source_of(Samples& samples) {
+  return {.state = [&samples] { return samples.state(); },
+          .set_state = [&samples](const SamplerState& state) { samples.set_state(state); },
+          .num_samples = samples.num_samples(),
+          .steps_per_epoch = samples.steps_per_epoch()};
+}
+
 // A run from step to step: where it stands, when it saves, when it ends, and how it goes on later. Every rank has one;
 // the first saves. What it says in `notes` is for the user's eyes.
 class Training {
@@ -66,13 +82,11 @@ class Training {
   Training& operator=(const Training&) = delete;
   ~Training();
 
-  // The data that the steps use: a Loader or a Sampler. Goes on where the checkpoint was, if there is one to resume.
+  // The data that the steps use. Goes on where the checkpoint was, if there is one to resume.
+  void begin(SampleSource source);
   template <class Samples>
   void begin(Samples& samples) {
-    begin(Source{.state = [&samples] { return samples.state(); },
-                 .set = [&samples](const SamplerState& state) { samples.set_state(state); },
-                 .num_samples = samples.num_samples(),
-                 .steps_per_epoch = samples.steps_per_epoch()});
+    begin(source_of(samples));
   }
 
   // Whether another step is due. If not, the last one has been saved.
@@ -87,6 +101,9 @@ class Training {
   // best checkpoint is the one with the best metric, such as the loss of an evaluation after this step.
   void end_step(std::optional<double> metric = std::nullopt);
 
+  // Saves now, unless this step is saved already.
+  void save(std::optional<double> metric = std::nullopt);
+
   // Every rank ends after the step in which one rank calls this.
   void ask_to_stop(const std::string& why);
   const std::string& why_stopped() const;  // empty: not at all, or by having done all steps
@@ -94,14 +111,6 @@ class Training {
   const std::vector<std::string>& notes() const;
 
  private:
-  struct Source {
-    std::function<SamplerState()> state;
-    std::function<void(const SamplerState&)> set;
-    std::int64_t num_samples = 0;
-    std::int64_t steps_per_epoch = 0;
-  };
-  void begin(Source source);
-
   struct Run;
   std::unique_ptr<Run> run_;
 };

@@ -112,7 +112,7 @@ struct Training::Run {
   TrainingOptions options;
   fs::path folder;
 
-  Source source = {};
+  SampleSource source = {};
   std::int64_t step = 0;
   std::int64_t num_steps = 0;
   std::int64_t saved_step = -1;
@@ -147,7 +147,7 @@ void Training::Run::resume() {
     notes.push_back(str("weights from ", path));
     return;
   }
-  const RunPosition position = state.restore(path, notes, source.set);
+  const RunPosition position = state.restore(path, notes, source.set_state);
   step = saved_step = position.step;
   notes.push_back(str("resumed from ", path, ", at step ", step));
 }
@@ -186,7 +186,7 @@ Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPla
 
 Training::~Training() = default;
 
-void Training::begin(Source source) {
+void Training::begin(SampleSource source) {
   Run& run = *run_;
   run.source = std::move(source);
   run.state.facts = {.seed = run.options.seed, .num_samples = run.source.num_samples};
@@ -215,6 +215,8 @@ StepOptions Training::step_options(double lr, double max_norm) const {
           .max_norm = max_norm,
           .is_exact = run_->state.plan.is_exact};
 }
+
+void Training::save(std::optional<double> metric) { run_->save(metric); }
 
 void Training::end_step(std::optional<double> metric) {
   Run& run = *run_;

@@ -1,0 +1,274 @@
+#pragma once
+
+#include <tandem/autocast.h>
+#include <tandem/batch_plan.h>
+#include <tandem/communicator.h>
+#include <tandem/ddp.h>
+#include <tandem/ema.h>
+#include <tandem/error.h>
+#include <tandem/loss_scaler.h>
+#include <tandem/optimizer.h>
+#include <tandem/precision.h>
+#include <tandem/run_options.h>
+#include <tandem/sampler.h>
+#include <tandem/train_step.h>
+#include <tandem/training.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+struct AcceleratorOptions {
+  RunOptions run = {};
+  CommOptions comm = {};
+  DdpOptions ddp = {};
+  Precision precision = Precision::Auto;
+  BatchOptions batch = {};
+  TrainingOptions training = {};
+  bool recompute = false;
+};
+
+template <class Visitor>
+void visit_fields(AcceleratorOptions& o, Visitor&& field) {
+  field("", o.run, "where the run takes place");
+  field("", o.batch, "size of a step");
+  field("", o.training, "the run");
+  field("precision", o.precision, "what matrices are multiplied in");
+  field("recompute", o.recompute, "keep fewer activations and compute them again, for less memory");
+  field("", o.ddp, "how ranks exchange gradients");
+  field("", o.comm, "how ranks talk");
+}
+
+enum class Reduction { Sum, Mean };
+
+template <class Holder>
+concept HoldsModule = requires(Holder& holder) {
+  holder->named_parameters();
+};
+
+template <class Samples>
+concept GivesSamples = requires(Samples& samples) {
+  samples.next(), samples.state(), samples.steps_per_epoch();
+};
+
+template <class Samples>
+class Batches;
+
+// For those who write their own loop: the verbs of Hugging Face Accelerate, each once, in the order of the example.
+//
+//   auto model = accelerator.prepare(net);                   // on this rank's device, the same on every rank
+//   tandem::AdamW optimizer(*net);
+//   accelerator.prepare(optimizer);
+//   tandem::Sampler sampler = accelerator.sampler(num_samples);
+//   for (const auto& batch : accelerator.prepare(sampler)) {  // this rank's micro-batches, until the run is over
+//     const auto pass = accelerator.accumulate();             // autocast; gradients travel with the last of a step
+//     accelerator.backward(loss_of(model, batch));
+//     accelerator.clip_grad_norm(1.0);
+//     accelerator.step(lr);                                   // does nothing until all of a step are there
+//   }
+//
+// A verb in another place is an Error that says what to call. Every rank has one and calls the same verbs; a world of
+// one needs no other code. It saves and resumes as Training does.
+class Accelerator {
+ public:
+  // Joins the other ranks. Checkpoints go to `folder`/checkpoints, or nowhere if it is empty.
+  explicit Accelerator(const AcceleratorOptions& options = {}, std::filesystem::path folder = {});
+  Accelerator(Communicator comm, const AcceleratorOptions& options, std::filesystem::path folder = {});
+  Accelerator(const Accelerator&) = delete;
+  Accelerator& operator=(const Accelerator&) = delete;
+  ~Accelerator();
+
+  const World& world() const;
+  int process_index() const { return world().rank; }
+  int num_processes() const { return world().size; }
+  bool is_main_process() const { return world().is_main(); }
+  bool is_local_main_process() const { return world().local_rank == 0; }
+  torch::Device device() const;
+  Precision precision() const;  // never Auto
+  const BatchPlan& batch_plan() const;
+  Communicator& comm();
+
+  // Moves the module to this rank's device and gives it the weights of rank 0. Make the optimizer after this.
+  template <HoldsModule Holder>
+  DistributedDataParallel<Holder> prepare(Holder module) {
+    if constexpr (requires { module->set_recompute(true); }) {
+      module->set_recompute(options().recompute);
+    } else if (options().recompute) {
+      fail(ErrorKind::Config, "training: this model has no --recompute", "leave it out, or use a smaller --batch-size");
+    }
+    module->to(device());
+    DistributedDataParallel<Holder> model(std::move(module), comm(), options().ddp);
+    set_model(*model.module(), model.reducer());
+    return model;
+  }
+  void prepare(Optimizer& optimizer);
+  void prepare(Ema& ema);
+
+  // `samples` is a Sampler or a Loader, whose step has as many micro-batches as batch_plan() says. The run goes on
+  // where its checkpoint was, if there is one to resume.
+  template <GivesSamples Samples>
+  Batches<Samples> prepare(Samples& samples) {
+    begin(source_of(samples));
+    return Batches<Samples>(*this, samples);
+  }
+
+  // This rank's part of `num_samples` samples, in the order of the seed.
+  Sampler sampler(std::int64_t num_samples) const;
+
+  // While what it returns lives, a micro-batch is computed: dropout draws from its own numbers, matrices are multiplied
+  // in the precision of the run, and gradients stay here unless it is the last of its step.
+  class [[nodiscard]] Pass {
+   public:
+    explicit Pass(Accelerator& accelerator) : accelerator_(accelerator) {}
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    ~Pass() { accelerator_.end_pass(); }
+
+   private:
+    Accelerator& accelerator_;
+  };
+  Pass accumulate();
+
+  // The step follows the mean over everything that the sums count, over all micro-batches and ranks. A mean loss counts
+  // as one: then every micro-batch weighs the same.
+  void backward(const LossSum& loss);
+  void backward(const torch::Tensor& mean_loss) { backward(LossSum{mean_loss, 1}); }
+  bool sync_gradients() const;  // this micro-batch is the last of its step
+
+  // Before `step`: a longer gradient is made this long. Its length is in what `step` returns.
+  void clip_grad_norm(double max_norm);
+
+  // After the last micro-batch of a step, updates the weights; else returns nothing.
+  std::optional<StepResult> step(double lr);
+
+  std::int64_t current_step() const;  // that is in work, from 0
+  std::int64_t num_steps() const;
+
+  // What the best checkpoint has: that of this step will know it, if it is saved.
+  void set_metric(double metric);
+
+  // Every rank ends after the step in which one rank calls this.
+  void stop(const std::string& why);
+
+  // For an evaluation: while it lives, matrices are multiplied in the precision of the run.
+  Autocast autocast() const { return {device().type(), precision()}; }
+
+  // The tensors of all ranks, joined along the first dimension; they may differ in it.
+  torch::Tensor gather(const torch::Tensor& tensor);
+
+  // The same for results of a batch, one row for each sample, without those that only fill the batch up.
+  template <class Batch>
+  torch::Tensor gather_for_metrics(const torch::Tensor& rows, const Batch& batch) {
+    if constexpr (requires { batch.samples; }) {
+      return gather_for_metrics(rows, batch.samples);
+    } else {
+      return gather(rows.narrow(0, 0, batch.num_counted));
+    }
+  }
+
+  torch::Tensor reduce(const torch::Tensor& tensor, Reduction reduction = Reduction::Sum);
+  void wait_for_everyone() { comm().barrier(); }
+
+  // The first rank runs it alone, then the others: what it leaves on disk, they find.
+  template <class Function>
+  void main_process_first(Function&& function) {
+    if (is_main_process()) function();
+    wait_for_everyone();
+    if (!is_main_process()) function();
+  }
+
+  // A flag that any rank may raise. `check_trigger` tells all ranks, and lowers it.
+  void set_trigger();
+  bool check_trigger();
+
+  // Saves the step that is done, besides those that --save-every names. Before the loop, load_state goes on from a
+  // checkpoint, or from the newest in a folder, instead of what --resume said.
+  void save_state();
+  void load_state(const std::filesystem::path& path);
+
+ private:
+  template <class Samples>
+  friend class Batches;
+
+  const AcceleratorOptions& options() const;
+  void set_model(torch::nn::Module& module, Reducer& reducer);
+  void begin(SampleSource source);
+  bool has_next() const;
+  void begin_step(std::vector<BatchName> batches, std::chrono::nanoseconds waited);
+  void next_batch();
+  void end_step();
+  void end_pass();
+  void end_loop();
+
+  struct Run;
+  std::unique_ptr<Run> run_;
+};
+
+// The micro-batches of this rank, step after step. Goes through them once.
+template <class Samples>
+class Batches {
+ public:
+  using Step = decltype(std::declval<Samples&>().next());
+  using Batch = typename Step::value_type;
+
+  Batches(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), samples_(samples) {}
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
+  ~Batches() { accelerator_.end_loop(); }
+
+  struct End {};
+  class Iterator {
+   public:
+    explicit Iterator(Batches& batches) : batches_(&batches) {}
+    const Batch& operator*() const { return batches_->step_[batches_->index_]; }
+    Iterator& operator++() {
+      batches_->advance();
+      return *this;
+    }
+    bool operator==(End) const { return batches_->step_.empty(); }
+
+   private:
+    Batches* batches_;
+  };
+
+  Iterator begin() {
+    read_step();
+    return Iterator(*this);
+  }
+  End end() const { return {}; }
+
+ private:
+  void read_step() {
+    const auto begin = std::chrono::steady_clock::now();
+    index_ = 0;
+    step_.clear();
+    if (!accelerator_.has_next()) return;
+    step_ = samples_.next();
+    std::vector<BatchName> names;
+    for (const Batch& batch : step_) names.push_back(detail::name_of(batch));
+    accelerator_.begin_step(std::move(names), std::chrono::steady_clock::now() - begin);
+  }
+
+  void advance() {
+    accelerator_.next_batch();
+    if (++index_ < step_.size()) return;
+    accelerator_.end_step();
+    read_step();
+  }
+
+  Accelerator& accelerator_;
+  Samples& samples_;
+  Step step_;
+  std::size_t index_ = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,233 @@
+#include <tandem/accelerator.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "train/step.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+constexpr const char* kOrder =
+    "the order is: prepare(model), prepare(optimizer), `for (const auto& batch : accelerator.prepare(loader))`, and in "
+    "it accumulate(), backward(loss), step(lr)";
+
+// A verb that came at the wrong time.
+[[noreturn]] void fail_order(const std::string& what) { fail(ErrorKind::Config, str("accelerator: ", what), kOrder); }
+
+bool is_on(const NamedTensorList& tensors, torch::Device device) {
+  return std::ranges::all_of(tensors, [&](const auto& named) {
+    return named.second.dim() == 0 || named.second.device().type() == device.type();
+  });
+}
+
+}  // namespace
+
+// What lies between two calls of the user.
+struct Accelerator::Run {
+  AcceleratorOptions options;
+  std::filesystem::path folder;
+  Communicator comm;
+  BatchPlan plan;
+  ChosenPrecision precision;
+  LossScaler scaler;
+  bool trigger = false;
+
+  torch::nn::Module* module = nullptr;
+  Reducer* reducer = nullptr;
+  Optimizer* optimizer = nullptr;
+  Ema* ema = nullptr;
+  std::optional<Training> training = {};
+
+  std::vector<BatchName> batches = {};  // of the step in work
+  std::size_t batch = 0;                // in work
+  std::optional<Step> step = {};        // from the first `accumulate` to `update`
+  bool is_in_pass = false;              // between `accumulate` and `backward`
+  bool has_loss = false;                // of the micro-batch in work
+  double max_norm = 0;
+  std::optional<StepResult> result = {};  // from `step` to the next micro-batch
+  std::optional<double> metric = {};
+  bool must_save = false;
+
+  Run(Communicator ranks, const AcceleratorOptions& wanted, std::filesystem::path where)
+      : options(wanted),
+        folder(std::move(where)),
+        comm(std::move(ranks)),
+        plan(plan_batch(options.batch, comm.world().size)),
+        precision(choose_precision(options.precision, facts_of(comm.device()))),
+        scaler(precision.precision, comm.device()) {}
+
+  std::string step_name() const { return str("step ", training->step()); }
+};
+
+Accelerator::Accelerator(const AcceleratorOptions& options, std::filesystem::path folder)
+    : Accelerator(Communicator::join(options.comm), options, std::move(folder)) {}
+
+Accelerator::Accelerator(Communicator comm, const AcceleratorOptions& options, std::filesystem::path folder)
+    : run_(new Run(std::move(comm), options, std::move(folder))) {
+  torch::manual_seed(options.training.seed);
+}
+Accelerator::~Accelerator() = default;
+
+const World& Accelerator::world() const { return run_->comm.world(); }
+torch::Device Accelerator::device() const { return run_->comm.device(); }
+Precision Accelerator::precision() const { return run_->precision.precision; }
+const BatchPlan& Accelerator::batch_plan() const { return run_->plan; }
+Communicator& Accelerator::comm() { return run_->comm; }
+const AcceleratorOptions& Accelerator::options() const { return run_->options; }
+
+void Accelerator::set_model(torch::nn::Module& module, Reducer& reducer) {
+  if (run_->module != nullptr) fail_order("a second model");
+  run_->module = &module;
+  run_->reducer = &reducer;
+}
+
+void Accelerator::prepare(Optimizer& optimizer) {
+  if (run_->module == nullptr) fail_order("the optimizer came before the model");
+  if (!is_on(optimizer.state(), device())) {
+    fail_order("the optimizer was made before prepare(model) moved the model to its device");
+  }
+  run_->optimizer = &optimizer;
+}
+
+void Accelerator::prepare(Ema& ema) {
+  if (run_->module == nullptr) fail_order("the average came before the model");
+  run_->ema = &ema;
+}
+
+Sampler Accelerator::sampler(std::int64_t num_samples) const {
+  return {{.num_samples = num_samples,
+           .batch_size = run_->plan.batch_size,
+           .batches_per_step = run_->plan.batches_per_step(),
+           .seed = run_->options.training.seed},
+          shard_of(world())};
+}
+
+void Accelerator::begin(SampleSource source) {
+  Run& run = *run_;
+  if (run.optimizer == nullptr) fail_order("prepare(loader) came before the model and the optimizer");
+  if (run.training) fail_order("prepare(loader) was called twice");
+  const std::filesystem::path checkpoints = run.folder.empty() ? run.folder : run.folder / "checkpoints";
+  run.training.emplace(TrainedParts{*run.module, *run.optimizer, run.scaler, run.ema}, run.comm, run.plan,
+                       run.options.training, checkpoints);
+  run.training->begin(std::move(source));
+}
+
+bool Accelerator::has_next() const { return run_->training->has_next(); }
+
+void Accelerator::begin_step(std::vector<BatchName> batches, std::chrono::nanoseconds) {
+  if (std::ssize(batches) != run_->plan.accumulate) {
+    fail(ErrorKind::Data,
+         str("accelerator: ", run_->step_name(), " has ", batches.size(), " micro-batches on rank ", world().rank,
+             ", but batch_plan() says ", run_->plan.accumulate),
+         "make the sampler by accelerator.sampler(num_samples), or give it batch_plan()'s sizes and Tail::Pad");
+  }
+  run_->batches = std::move(batches);
+  run_->batch = 0;
+  run_->result.reset();
+  run_->metric.reset();
+}
+
+Accelerator::Pass Accelerator::accumulate() {
+  Run& run = *run_;
+  if (!run.training || run.batches.empty()) fail_order("accumulate() outside of the loop over prepare(loader)");
+  if (run.is_in_pass || run.has_loss) fail_order("accumulate() was called twice for a micro-batch");
+  if (!run.step) {
+    run.step.emplace(*run.reducer, *run.optimizer, run.scaler, std::ssize(run.batches),
+                     run.training->step_options(/*lr=*/0));
+  }
+  run.step->begin_batch(run.batches[run.batch]);
+  run.is_in_pass = true;
+  return Pass(*this);
+}
+
+// A pass that ends without `backward`, by an exception or by mistake, takes its step with it: that ends the autocast.
+void Accelerator::end_pass() {
+  if (std::exchange(run_->is_in_pass, false)) run_->step.reset();
+}
+
+// By an exception; the model may go before the accelerator does.
+void Accelerator::end_loop() { run_->step.reset(); }
+
+void Accelerator::backward(const LossSum& loss) {
+  if (!run_->is_in_pass) fail_order("backward() without accumulate()");
+  run_->step->backward(loss);
+  run_->is_in_pass = false;
+  run_->has_loss = true;
+}
+
+bool Accelerator::sync_gradients() const { return run_->batch + 1 == run_->batches.size(); }
+
+void Accelerator::clip_grad_norm(double max_norm) { run_->max_norm = max_norm; }
+
+std::optional<StepResult> Accelerator::step(double lr) {
+  Run& run = *run_;
+  if (!run.has_loss) fail_order("step() without backward(): loss.backward() alone does not count");
+  if (run.result) fail_order(str(run.step_name(), " was done already: step() was called twice"));
+  if (!run.step->has_all()) return std::nullopt;
+  run.result = run.step->update(lr, std::exchange(run.max_norm, 0));
+  run.step.reset();
+  return run.result;
+}
+
+void Accelerator::next_batch() {
+  Run& run = *run_;
+  if (!std::exchange(run.has_loss, false)) {
+    fail_order(str("micro-batch ", run.batch, " of ", run.step_name(), " was left out, or its backward() was"));
+  }
+  ++run.batch;
+}
+
+void Accelerator::end_step() {
+  Run& run = *run_;
+  if (!run.result) fail_order(str(run.step_name(), " ends without step(lr): its gradients were not used"));
+  run.batches.clear();
+  run.training->end_step(run.metric);
+  if (std::exchange(run.must_save, false)) run.training->save(run.metric);
+}
+
+std::int64_t Accelerator::current_step() const { return run_->training ? run_->training->step() : 0; }
+
+std::int64_t Accelerator::num_steps() const {
+  if (!run_->training) fail_order("num_steps() before prepare(loader), which says how long the run is");
+  return run_->training->num_steps();
+}
+
+void Accelerator::set_metric(double metric) { run_->metric = metric; }
+void Accelerator::save_state() { run_->must_save = true; }
+
+void Accelerator::load_state(const std::filesystem::path& path) {
+  if (run_->training) fail_order("load_state() after prepare(loader), which has resumed the run already");
+  run_->options.training.resume = path;
+}
+
+void Accelerator::stop(const std::string& why) {
+  if (!run_->training) fail_order("stop() before the loop");
+  run_->training->ask_to_stop(why);
+}
+
+Tensor Accelerator::gather(const Tensor& tensor) {
+  return torch::cat(run_->comm.all_gather_uneven(tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor));
+}
+
+Tensor Accelerator::reduce(const Tensor& tensor, Reduction reduction) {
+  Tensor copy = tensor.detach().clone();
+  run_->comm.all_reduce(copy, ReduceOp::Sum, reduction == Reduction::Mean ? world().size : 1).wait();
+  return copy;
+}
+
+void Accelerator::set_trigger() { run_->trigger = true; }
+
+bool Accelerator::check_trigger() {
+  const Tensor raised =
+      torch::full({}, std::exchange(run_->trigger, false) ? 1 : 0, torch::device(device()).dtype(torch::kInt));
+  run_->comm.all_reduce(raised, ReduceOp::Max).wait();
+  run_->comm.confirm();
+  return raised.item<int>() != 0;
+}
+
+}  // namespace tandem

@@ -1,0 +1,330 @@
+#include <gtest/gtest.h>
+#include <tandem/accelerator.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error_test.h"
+#include "base/temp_test.h"
+#include "multiproc/run_ranks.h"
+#include "multiproc/shared_folder.h"
+#include "train/small_net_test.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+// y = weight * x
+struct LineImpl : torch::nn::Module {
+  LineImpl() { weight = register_parameter("weight", torch::zeros({1})); }
+  Tensor forward(const Tensor& x) { return weight * x; }
+  void set_recompute(bool wanted) { recompute = wanted; }
+
+  Tensor weight;
+  bool recompute = false;
+};
+TORCH_MODULE(Line);
+
+AcceleratorOptions options_of(const BatchOptions& batch, std::int64_t max_steps = 6) {
+  AcceleratorOptions options;
+  options.precision = Precision::Fp32;
+  options.batch = batch;
+  options.training.epochs = 100;
+  options.training.max_steps = max_steps;
+  options.training.seed = 5;
+  options.training.threads = 1;
+  return options;
+}
+
+// A loop as users write it; `at_end` sees each step that is done.
+template <class AtEnd>
+void run_small(Accelerator& accelerator, SmallNet& net, AtEnd&& at_end) {
+  auto model = accelerator.prepare(net);
+  AdamW optimizer(*net);
+  accelerator.prepare(optimizer);
+  Sampler sampler = accelerator.sampler(37);
+  for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+    const auto pass = accelerator.accumulate();
+    accelerator.backward(small_loss(model, batch));
+    accelerator.clip_grad_norm(1);
+    if (accelerator.step(0.01)) at_end();
+  }
+}
+
+std::vector<Tensor> trained_by_accelerator(Communicator& comm, const AcceleratorOptions& options,
+                                           const std::filesystem::path& folder = {}) {
+  Accelerator accelerator(comm.duplicate(), options, folder);
+  SmallNet net;
+  run_small(accelerator, net, [] {});
+  return net->parameters();
+}
+
+std::vector<Tensor> trained_by_train_step(Communicator& comm, const AcceleratorOptions& options) {
+  torch::manual_seed(options.training.seed);
+  SmallNet net;
+  SmallModel model(net, comm);
+  AdamW optimizer(*net);
+  LossScaler scaler(options.precision, comm.device());
+  const BatchPlan plan = plan_batch(options.batch, comm.world().size);
+  Sampler sampler(
+      {.num_samples = 37, .batch_size = plan.batch_size, .batches_per_step = plan.batches_per_step(), .seed = 5},
+      shard_of(comm.world()));
+  Training training({*net, optimizer, scaler}, comm, plan, options.training);
+  training.begin(sampler);
+  while (training.has_next()) {
+    const auto loss = [&](const SampleBatch& batch) { return small_loss(model, batch); };
+    train_step(model, optimizer, scaler, sampler.next(), loss, training.step_options(0.01, 1));
+    training.end_step();
+  }
+  return net->parameters();
+}
+
+void expect_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(torch::equal(a[i], b[i])) << "parameter " << i;
+}
+
+TEST(Accelerator, GivesTheBitsOfTrainStep) {
+  run_ranks(2, [](const World&) {
+    Communicator comm = Communicator::join();
+    for (const BatchOptions& batch : {BatchOptions{.batch_size = 3, .accumulate = 2}, {.batch_size = 2, .shards = 4}}) {
+      for (const Precision precision : {Precision::Fp32, Precision::Bf16, Precision::Fp16}) {
+        AcceleratorOptions options = options_of(batch);
+        options.precision = precision;
+        expect_equal(trained_by_accelerator(comm, options), trained_by_train_step(comm, options));
+      }
+    }
+  });
+}
+
+TEST(Accelerator, GoesOnFromItsCheckpointToTheSameBits) {
+  const TempFolder temp;
+  Communicator comm = Communicator::join();
+  const AcceleratorOptions whole = options_of({.batch_size = 3, .accumulate = 2});
+  AcceleratorOptions part = whole;
+  part.training.max_steps = 4;
+  trained_by_accelerator(comm, part, temp.path());
+  expect_equal(trained_by_accelerator(comm, whole, temp.path()), trained_by_accelerator(comm, whole));
+}
+
+TEST(Accelerator, SavesAndLoadsWhenAsked) {
+  const TempFolder temp, other;
+  Communicator comm = Communicator::join();
+  AcceleratorOptions options = options_of({.batch_size = 8});
+  options.training.retention.keep_last = 9;
+  {
+    Accelerator accelerator(options, temp.path());
+    SmallNet net;
+    run_small(accelerator, net, [&] {
+      if (accelerator.current_step() == 1) accelerator.save_state();
+    });
+  }
+  Accelerator accelerator(options, other.path());
+  accelerator.load_state(std::filesystem::path(temp.path()) / "checkpoints" / "step-00000002");
+  SmallNet net;
+  std::int64_t num_steps = 0;
+  run_small(accelerator, net, [&] { ++num_steps; });
+  EXPECT_EQ(num_steps, 4);
+  expect_equal(net->parameters(), trained_by_accelerator(comm, options));
+}
+
+// Two micro-batches a rank: {1, 2} and {3, 4} on rank 0, {5, 6} and {7, 8} on rank 1. The gradient of the mean of
+// 2 * x is 2 * 4.5; where each micro-batch is divided by its own size first and weighs the same, 9 too. With a loss
+// that counts only x > 6, that is 2 * 7.5 by sums, and the mean over the micro-batches of 0, 0, 0 and 15 by means.
+TEST(Accelerator, MeansWhatTheLossCounts) {
+  run_ranks(2, [](const World&) {
+    Communicator comm = Communicator::join();
+    for (const bool by_sums : {true, false}) {
+      Accelerator accelerator(comm.duplicate(), options_of({.batch_size = 2, .accumulate = 2}, 1));
+      Line line;
+      auto model = accelerator.prepare(line);
+      Sgd optimizer(*line);
+      accelerator.prepare(optimizer);
+      Sampler sampler({.num_samples = 8, .batch_size = 2, .batches_per_step = 4, .seed = 5, .shuffle = false},
+                      shard_of(accelerator.world()));
+      int num_synced = 0;
+      for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+        const auto pass = accelerator.accumulate();
+        const Tensor x = torch::tensor(batch.ids, torch::kFloat) + 1;
+        const Tensor is_counted = (x > 6).to(torch::kFloat);
+        const Tensor sum = (model(2 * x) * is_counted).sum();
+        const auto count = is_counted.sum().item<std::int64_t>();
+        num_synced += accelerator.sync_gradients() ? 1 : 0;
+        if (by_sums) {
+          accelerator.backward({sum, count});
+        } else {
+          accelerator.backward(sum / std::max<std::int64_t>(count, 1));
+        }
+        accelerator.step(1);
+      }
+      EXPECT_EQ(num_synced, 1);
+      EXPECT_EQ(line->weight.item<double>(), by_sums ? -15 : -3.75);
+    }
+  });
+}
+
+TEST(Accelerator, GathersEachSampleOnceForMetrics) {
+  run_ranks(2, [](const World&) {
+    Accelerator accelerator(options_of({.batch_size = 4}));
+    Sampler sampler = accelerator.sampler(37);
+    std::vector<std::int64_t> seen;
+    for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
+      for (const SampleBatch& batch : sampler.next()) {
+        const Tensor ids = accelerator.gather_for_metrics(torch::tensor(batch.ids, torch::kLong), batch);
+        for (std::int64_t i = 0; i < ids.numel(); ++i) seen.push_back(ids[i].item<std::int64_t>());
+      }
+    }
+    std::ranges::sort(seen);
+    std::vector<std::int64_t> all(37);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(seen, all);
+  });
+}
+
+TEST(Accelerator, TalksToTheOtherRanks) {
+  run_ranks(3, [](const World& world) {
+    Accelerator accelerator(options_of({.batch_size = 4}));
+    EXPECT_EQ(accelerator.process_index(), world.rank);
+    EXPECT_EQ(accelerator.num_processes(), 3);
+    EXPECT_TRUE(torch::equal(accelerator.gather(torch::full({}, world.rank * 10)), torch::tensor({0, 10, 20})));
+    EXPECT_EQ(accelerator.reduce(torch::full({}, world.rank + 0.5)).item<double>(), 4.5);
+    EXPECT_EQ(accelerator.reduce(torch::full({}, world.rank + 0.5), Reduction::Mean).item<double>(), 1.5);
+
+    EXPECT_FALSE(accelerator.check_trigger());
+    if (world.rank == 2) accelerator.set_trigger();
+    EXPECT_TRUE(accelerator.check_trigger());
+    EXPECT_FALSE(accelerator.check_trigger());
+  });
+}
+
+TEST(Accelerator, LetsTheFirstRankGoFirst) {
+  const SharedFolder shared;
+  const std::filesystem::path made = shared / "made";
+  run_ranks(3, [&](const World& world) {
+    Accelerator accelerator(options_of({.batch_size = 4}));
+    accelerator.main_process_first([&] {
+      EXPECT_EQ(std::filesystem::exists(made), !world.is_main());
+      std::filesystem::create_directory(made);
+    });
+  });
+}
+
+TEST(Accelerator, EndsEveryRankWhenOneAsksForIt) {
+  run_ranks(2, [](const World& world) {
+    Accelerator accelerator(options_of({.batch_size = 4}));
+    SmallNet net;
+    std::int64_t num_steps = 0;
+    run_small(accelerator, net, [&] {
+      if (++num_steps == 3 && world.rank == 1) accelerator.stop("patience");
+    });
+    EXPECT_EQ(num_steps, 3);
+  });
+}
+
+TEST(Accelerator, TurnsRecomputeOnWhereTheModelOffersIt) {
+  AcceleratorOptions options = options_of({});
+  options.recompute = true;
+  Accelerator accelerator(options);
+  EXPECT_EQ(error_of([&] { accelerator.prepare(SmallNet()); }).message(), "training: this model has no --recompute");
+  Line line;
+  accelerator.prepare(line);
+  EXPECT_TRUE(line->recompute);
+}
+
+// What the loop of a user who forgot something says.
+class AcceleratorOrder : public testing::Test {
+ protected:
+  template <class Body>
+  std::string message_of(Body&& body) {
+    Line line;
+    auto model = accelerator_.prepare(line);
+    Sgd optimizer(*line);
+    accelerator_.prepare(optimizer);
+    const auto loss = [&] { return model(torch::ones({1})).sum(); };
+    return error_of([&] {
+             for (const SampleBatch& batch : accelerator_.prepare(sampler_)) {
+               static_cast<void>(batch);
+               body(loss);
+             }
+           })
+        .message();
+  }
+
+  Accelerator accelerator_{options_of({.batch_size = 4, .accumulate = 2})};
+  Sampler sampler_ = accelerator_.sampler(37);
+};
+
+TEST_F(AcceleratorOrder, WantsTheModelFirst) {
+  Line line;
+  Sgd optimizer(*line);
+  EXPECT_EQ(error_of([&] { accelerator_.prepare(optimizer); }).message(),
+            "accelerator: the optimizer came before the model");
+  EXPECT_EQ(error_of([&] { accelerator_.prepare(sampler_); }).message(),
+            "accelerator: prepare(loader) came before the model and the optimizer");
+  EXPECT_EQ(error_of([&] { const auto pass = accelerator_.accumulate(); }).message(),
+            "accelerator: accumulate() outside of the loop over prepare(loader)");
+}
+
+TEST_F(AcceleratorOrder, WantsAccumulateBeforeBackward) {
+  EXPECT_EQ(message_of([&](const auto& loss) { accelerator_.backward(loss()); }),
+            "accelerator: backward() without accumulate()");
+}
+
+TEST_F(AcceleratorOrder, WantsItsOwnBackward) {
+  EXPECT_EQ(message_of([&](const auto& loss) {
+              const auto pass = accelerator_.accumulate();
+              loss().backward();
+              accelerator_.step(1);
+            }),
+            "accelerator: step() without backward(): loss.backward() alone does not count");
+}
+
+TEST_F(AcceleratorOrder, WantsEachMicroBatch) {
+  int num_batches = 0;
+  EXPECT_EQ(message_of([&](const auto& loss) {
+              if (++num_batches == 2) return;
+              const auto pass = accelerator_.accumulate();
+              accelerator_.backward(loss());
+              accelerator_.step(1);
+            }),
+            "accelerator: micro-batch 1 of step 0 was left out, or its backward() was");
+}
+
+TEST_F(AcceleratorOrder, WantsEachStepOnce) {
+  EXPECT_EQ(message_of([&](const auto& loss) {
+              const auto pass = accelerator_.accumulate();
+              accelerator_.backward(loss());
+            }),
+            "accelerator: step 0 ends without step(lr): its gradients were not used");
+}
+
+TEST_F(AcceleratorOrder, RefusesASecondStep) {
+  EXPECT_EQ(message_of([&](const auto& loss) {
+              const auto pass = accelerator_.accumulate();
+              accelerator_.backward(loss());
+              if (accelerator_.step(1)) accelerator_.step(1);
+            }),
+            "accelerator: step 0 was done already: step() was called twice");
+}
+
+TEST_F(AcceleratorOrder, RefusesASecondPassOfAMicroBatch) {
+  EXPECT_EQ(message_of([&](const auto& loss) {
+              {
+                const auto pass = accelerator_.accumulate();
+                accelerator_.backward(loss());
+              }
+              const auto again = accelerator_.accumulate();
+            }),
+            "accelerator: accumulate() was called twice for a micro-batch");
+}
+
+TEST_F(AcceleratorOrder, WantsAsManyMicroBatchesAsThePlan) {
+  sampler_ = Sampler({.num_samples = 37, .batch_size = 4, .batches_per_step = 3}, {});
+  EXPECT_EQ(message_of([](const auto&) {}),
+            "accelerator: step 0 has 3 micro-batches on rank 0, but batch_plan() says 2");
+}
+
+}  // namespace
+}  // namespace tandem
