@@ -3,6 +3,7 @@
 import json
 import pathlib
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,6 +108,15 @@ def turns_round(both: Command, _: Command) -> Round:
 def exact_round(both: Command, _: Command) -> Round:
     (result,) = results(both)
     return Round(median(result["exact_ms"]), median(result["usual_ms"]))
+
+
+def save_round(both: Command, _: Command) -> Round:
+    """Blocks of steps, with a checkpoint each and without. A time counts only if every checkpoint is whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        (result,) = results([*both, "--folder", folder])
+    if result["verified"] != len(result["saving_s"]):
+        raise SystemExit(f"bench: {result['verified']} whole checkpoints of {len(result['saving_s'])}")
+    return Round(median(result["saving_s"]), median(result["idle_s"]))
 
 
 def missing_cuda() -> str:

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 from measure import (Bench, Command, all_reduce_round, ddp_round, each, exact_round, floor_round, missing_cuda, resident_mb,
-                     seconds, turns_round)
+                     save_round, seconds, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -82,6 +82,14 @@ def exact_rows(tandem: str, programs: pathlib.Path) -> list[Bench]:
                   ours=[tandem, "run", "-q", "--device", "cpu", "-n", str(n), program], peer=[program]) for n in (1, 2)]
 
 
+def save_row(tandem: str, programs: pathlib.Path) -> Bench:
+    """What saving in the background adds to a run: a checkpoint every 20 steps, ten of them, against the same steps without."""
+    program = str(programs / "save")
+    return Bench("save", "s", goal=0.98, limit=0.95, peer_name="the same steps without it", round=save_round,
+                 ours=[tandem, "run", "-q", "--device", "cpu", "-n", "2", program], peer=[program])
+
+
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
-    return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs), *exact_rows(tandem, programs)]
+    return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs), *exact_rows(tandem, programs),
+            save_row(tandem, programs)]

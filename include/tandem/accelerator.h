@@ -6,7 +6,9 @@
 #include <tandem/ddp.h>
 #include <tandem/ema.h>
 #include <tandem/error.h>
+#include <tandem/event_log.h>
 #include <tandem/loss_scaler.h>
+#include <tandem/monitor_options.h>
 #include <tandem/optimizer.h>
 #include <tandem/precision.h>
 #include <tandem/run_options.h>
@@ -35,6 +37,7 @@ struct AcceleratorOptions {
   BatchOptions batch = {};
   TrainingOptions training = {};
   bool recompute = false;
+  MonitorOptions monitor = {};
 };
 
 template <class Visitor>
@@ -46,7 +49,15 @@ void visit_fields(AcceleratorOptions& o, Visitor&& field) {
   field("recompute", o.recompute, "keep fewer activations and compute them again, for less memory");
   field("", o.ddp, "how ranks exchange gradients");
   field("", o.comm, "how ranks talk");
+  field("", o.monitor, "what the run shows");
 }
+
+// What run_worker knows of a run.
+struct RunPlace {
+  std::filesystem::path folder = {};
+  std::string settings = {};  // config_table(), shown at the start
+  std::string go_on = {};     // the command that goes on with this run
+};
 
 enum class Reduction { Sum, Mean };
 
@@ -80,9 +91,9 @@ class Batches;
 // one needs no other code. It saves and resumes as Training does.
 class Accelerator {
  public:
-  // Joins the other ranks. Checkpoints go to `folder`/checkpoints, or nowhere if it is empty.
-  explicit Accelerator(const AcceleratorOptions& options = {}, std::filesystem::path folder = {});
-  Accelerator(Communicator comm, const AcceleratorOptions& options, std::filesystem::path folder = {});
+  // Joins the other ranks. What the run keeps goes to `place.folder`, or nowhere if that is empty.
+  explicit Accelerator(const AcceleratorOptions& options = {}, const RunPlace& place = {});
+  Accelerator(Communicator comm, const AcceleratorOptions& options, const RunPlace& place = {});
   Accelerator(const Accelerator&) = delete;
   Accelerator& operator=(const Accelerator&) = delete;
   ~Accelerator();
@@ -153,6 +164,14 @@ class Accelerator {
   std::int64_t current_step() const;  // that is in work, from 0
   std::int64_t num_steps() const;
 
+  // What the losses count, and the operations for one of them; before the loop. Without it there is no mfu.
+  void set_workload(const Workload& workload);
+
+  // Shown on one screen, whatever the number of ranks; `log` also goes to events.jsonl and TensorBoard, under the step
+  // that was last.
+  void print(std::string_view line);
+  void log(const EventFields& values);
+
   // What the best checkpoint has: that of this step will know it, if it is saved.
   void set_metric(double metric);
 
@@ -190,6 +209,10 @@ class Accelerator {
   void set_trigger();
   bool check_trigger();
 
+  // After the loop: says how the run ended and what was verified, and with --json prints `result`, by default the last
+  // loss. `baseline` says what the result is worth: "an untrained model: 10.82". run_worker calls it where nobody did.
+  void end_training(const EventFields& result = {}, const std::string& baseline = {});
+
   // Saves the step that is done, besides those that --save-every names. Before the loop, load_state goes on from a
   // checkpoint, or from the newest in a folder, instead of what --resume said.
   void save_state();
@@ -202,7 +225,7 @@ class Accelerator {
   const AcceleratorOptions& options() const;
   void set_model(torch::nn::Module& module, Reducer& reducer);
   void begin(SampleSource source);
-  bool has_next() const;
+  bool has_next();
   void begin_step(std::vector<BatchName> batches, std::chrono::nanoseconds waited);
   void next_batch();
   void end_step();

@@ -13,6 +13,8 @@ inline std::vector<std::pair<std::string, Precision>> enum_names(Precision) {
   return {{"auto", Precision::Auto}, {"fp32", Precision::Fp32}, {"bf16", Precision::Bf16}, {"fp16", Precision::Fp16}};
 }
 
+std::string precision_name(Precision precision);  // "bf16"
+
 // What the choice depends on. A GPU has a compute capability; a device without one is the CPU.
 struct DeviceFacts {
   int cuda_major = 0;

@@ -20,6 +20,7 @@
 #include <tandem/loader.h>
 #include <tandem/loss_scaler.h>
 #include <tandem/model_size.h>
+#include <tandem/monitor_options.h>
 #include <tandem/optimizer.h>
 #include <tandem/permutation.h>
 #include <tandem/precision.h>

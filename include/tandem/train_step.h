@@ -40,6 +40,7 @@ struct StepResult {
 struct BatchName {
   std::span<const std::int64_t> ids;   // of its samples, if they are known
   std::optional<std::int64_t> number;  // among the micro-batches of the step on all ranks, if it is known
+  std::int64_t num_counted = 0;        // of the ids, the first so many
 };
 
 namespace detail {
@@ -61,6 +62,7 @@ BatchName name_of(const Batch& batch) {
     BatchName name;
     if constexpr (requires { std::span<const std::int64_t>(batch.ids); }) name.ids = batch.ids;
     if constexpr (requires { std::int64_t{batch.index}; }) name.number = batch.index;
+    if constexpr (requires { std::int64_t{batch.num_counted}; }) name.num_counted = batch.num_counted;
     return name;
   }
 }

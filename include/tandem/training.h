@@ -70,8 +70,9 @@ SampleSource source_of(Samples& samples) {
           .steps_per_epoch = samples.steps_per_epoch()};
 }
 
-// A run from step to step: where it stands, when it saves, when it ends, and how it goes on later. Every rank has one;
-// the first saves. What it says in `notes` is for the user's eyes.
+// A run from step to step: where it stands, when it saves, when it ends, and how it goes on later. Every rank has one
+// and makes the same calls; the first saves, in the background. A save that fails is an Error on every rank, at the
+// next save or at the end of the run. What it says in `notes` is for the user's eyes.
 class Training {
  public:
   // The DistributedDataParallel exists already, and the parts outlive the training. Checkpoints go to `folder`, or
@@ -101,8 +102,16 @@ class Training {
   // best checkpoint is the one with the best metric, such as the loss of an evaluation after this step.
   void end_step(std::optional<double> metric = std::nullopt);
 
-  // Saves now, unless this step is saved already.
+  // Saves as the steps do by themselves, and only once a step. `step()` is then what a resumed run does next.
   void save(std::optional<double> metric = std::nullopt);
+
+  // Returns when the last checkpoint is safe. At the end of the run it is, unless `save` was called later.
+  void wait_for_save();
+
+  const std::filesystem::path& last_saved() const;  // or resumed from, or still being saved; empty: none
+
+  // How many steps were done when replicas were compared last: every 100 steps, and at the end.
+  std::optional<std::int64_t> replicas_equal_at() const;
 
   // Every rank ends after the step in which one rank calls this.
   void ask_to_stop(const std::string& why);

@@ -1,29 +1,12 @@
 #include <ATen/autocast_mode.h>
-#include <dlfcn.h>
 #include <tandem/autocast.h>
 #include <tandem/error.h>
 #include <torch/torch.h>
 
-#include "base/text.h"
+#include "base/cuda_driver.h"
 
 namespace tandem {
 namespace {
-
-// The driver, since torch's headers need those of CUDA to tell a GPU's capability. It numbers devices as torch does.
-int gpu_attribute(int attribute, int index) {
-  using Init = int (*)(unsigned);
-  using GetAttribute = int (*)(int*, int, int);
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
-  int value = 0;
-  if (driver != nullptr) {
-    const auto init = reinterpret_cast<Init>(::dlsym(driver, "cuInit"));
-    const auto get_attribute = reinterpret_cast<GetAttribute>(::dlsym(driver, "cuDeviceGetAttribute"));
-    if (init != nullptr && get_attribute != nullptr && init(0) == 0 && get_attribute(&value, attribute, index) == 0) {
-      return value;
-    }
-  }
-  fail(ErrorKind::Device, str("cannot ask the CUDA driver about GPU ", index), "nvidia-smi says whether it works");
-}
 
 torch::ScalarType type_of(Precision precision, torch::ScalarType otherwise) {
   if (precision == Precision::Bf16) return torch::kBFloat16;

@@ -20,6 +20,13 @@ std::string text(const DeviceFacts& device) {
 
 }  // namespace
 
+std::string precision_name(Precision precision) {
+  for (const auto& [name, value] : enum_names(precision)) {
+    if (value == precision) return name;
+  }
+  return {};
+}
+
 ChosenPrecision choose_precision(Precision wanted, const DeviceFacts& device) {
   if (wanted != Precision::Auto) {
     return {wanted, str("it was asked for", is_fast(wanted, device) ? "" : str("; it is slow on ", text(device)))};

@@ -122,6 +122,15 @@ int affinity_cores() {
   return CPU_COUNT_S(sizeof set, set.data());
 }
 
+// Of a file of lines such as "model name : AMD EPYC": what follows the first such name, or nothing.
+std::string value_in(const fs::path& path, std::string_view name) {
+  for (const std::string& line : split(read_if_there(path).value_or(""), '\n')) {
+    const std::size_t colon = line.find(':');
+    if (colon != line.npos && trim(line.substr(0, colon)) == name) return std::string(trim(line.substr(colon + 1)));
+  }
+  return {};
+}
+
 }  // namespace
 
 int usable_cores(const fs::path& root) {
@@ -130,6 +139,16 @@ int usable_cores(const fs::path& root) {
     cores = std::min(cores, quota_cores(folder).value_or(cores));
   }
   return static_cast<int>(std::max(1LL, cores));
+}
+
+std::string cpu_name(const fs::path& root) {
+  const std::string name = value_in(root / "proc/cpuinfo", "model name");
+  return name.empty() ? "CPU" : name;
+}
+
+Bytes peak_memory(const fs::path& root) {
+  const std::string kilobytes = split(value_in(root / "proc/self/status", "VmHWM"), ' ').front();
+  return {to_unsigned(kilobytes).value_or(0) * 1024};
 }
 
 MemoryCgroup read_memory_cgroup(const fs::path& root, const std::string& pid) {

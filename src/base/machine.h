@@ -15,6 +15,12 @@ namespace tandem {
 // (rounded up). At least 1.
 int usable_cores(const std::filesystem::path& root = "/");
 
+// "AMD EPYC 7B13"; "CPU" where the kernel does not say.
+std::string cpu_name(const std::filesystem::path& root = "/");
+
+// What this process has held in memory at its highest.
+Bytes peak_memory(const std::filesystem::path& root = "/");
+
 // The memory cgroup of a process, of version 1 or 2.
 struct MemoryCgroup {
   std::filesystem::path folder;  // empty: there is none that we may read

@@ -156,9 +156,24 @@ TEST_F(Memory, IsFoundWhereAContainerShowsIt) {
   EXPECT_EQ(read_memory_cgroup(root_).oom_kills, 8);
 }
 
+TEST_F(FakeMachine, HasACpuWithAName) {
+  EXPECT_EQ(cpu_name(root_), "CPU");
+  write("proc/cpuinfo",
+        "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7B13\nstepping\t: 0\n\nmodel name\t: another\n");
+  EXPECT_EQ(cpu_name(root_), "AMD EPYC 7B13");
+}
+
+TEST_F(FakeMachine, SaysWhatAProcessHeldAtItsHighest) {
+  EXPECT_EQ(peak_memory(root_).count, 0U);
+  write("proc/self/status", "Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t    24 kB\nVmRSS:\t   12 kB\n");
+  EXPECT_EQ(peak_memory(root_).count, 24U * 1024);
+}
+
 TEST(Machine, IsReadWithoutAnErrorWhateverItIs) {
   EXPECT_GE(usable_cores(), 1);
   EXPECT_GE(read_memory_cgroup().oom_kills, 0);
+  EXPECT_NE(cpu_name(), "");
+  EXPECT_GT(peak_memory().count, 1U << 20);
 }
 
 TEST(Shm, HasNoMoreFreeThanThereIs) {

@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "base/text.h"
+#include "train/rank_facts.h"
+#include "train/run_monitor.h"
 #include "train/step.h"
 
 namespace tandem {
 namespace {
 
 using torch::Tensor;
+using Clock = std::chrono::steady_clock;
 
 constexpr const char* kOrder =
     "the order is: prepare(model), prepare(optimizer), `for (const auto& batch : accelerator.prepare(loader))`, and in "
@@ -30,18 +33,22 @@ bool is_on(const NamedTensorList& tensors, torch::Device device) {
 // What lies between two calls of the user.
 struct Accelerator::Run {
   AcceleratorOptions options;
-  std::filesystem::path folder;
+  RunPlace place;
   Communicator comm;
   BatchPlan plan;
   ChosenPrecision precision;
   LossScaler scaler;
+  RunMonitor monitor;
+  Workload workload = {};
   bool trigger = false;
+  bool has_ended = false;
 
   torch::nn::Module* module = nullptr;
   Reducer* reducer = nullptr;
   Optimizer* optimizer = nullptr;
   Ema* ema = nullptr;
   std::optional<Training> training = {};
+  SampleSource source = {};
 
   std::vector<BatchName> batches = {};  // of the step in work
   std::size_t batch = 0;                // in work
@@ -50,25 +57,29 @@ struct Accelerator::Run {
   bool has_loss = false;                // of the micro-batch in work
   double max_norm = 0;
   std::optional<StepResult> result = {};  // from `step` to the next micro-batch
+  std::int64_t epoch = 1;
+  Clock::time_point update_end = {};
   std::optional<double> metric = {};
   bool must_save = false;
 
-  Run(Communicator ranks, const AcceleratorOptions& wanted, std::filesystem::path where)
+  Run(Communicator ranks, const AcceleratorOptions& wanted, const RunPlace& where)
       : options(wanted),
-        folder(std::move(where)),
+        place(where),
         comm(std::move(ranks)),
         plan(plan_batch(options.batch, comm.world().size)),
         precision(choose_precision(options.precision, facts_of(comm.device()))),
-        scaler(precision.precision, comm.device()) {}
+        scaler(precision.precision, comm.device()),
+        monitor(comm, place.folder, options.monitor, precision.precision) {}
 
+  void begin_monitor();
   std::string step_name() const { return str("step ", training->step()); }
 };
 
-Accelerator::Accelerator(const AcceleratorOptions& options, std::filesystem::path folder)
-    : Accelerator(Communicator::join(options.comm), options, std::move(folder)) {}
+Accelerator::Accelerator(const AcceleratorOptions& options, const RunPlace& place)
+    : Accelerator(Communicator::join(options.comm), options, place) {}
 
-Accelerator::Accelerator(Communicator comm, const AcceleratorOptions& options, std::filesystem::path folder)
-    : run_(new Run(std::move(comm), options, std::move(folder))) {
+Accelerator::Accelerator(Communicator comm, const AcceleratorOptions& options, const RunPlace& place)
+    : run_(new Run(std::move(comm), options, place)) {
   torch::manual_seed(options.training.seed);
 }
 Accelerator::~Accelerator() = default;
@@ -111,25 +122,49 @@ void Accelerator::begin(SampleSource source) {
   Run& run = *run_;
   if (run.optimizer == nullptr) fail_order("prepare(loader) came before the model and the optimizer");
   if (run.training) fail_order("prepare(loader) was called twice");
-  const std::filesystem::path checkpoints = run.folder.empty() ? run.folder : run.folder / "checkpoints";
+  const std::filesystem::path& folder = run.place.folder;
   run.training.emplace(TrainedParts{*run.module, *run.optimizer, run.scaler, run.ema}, run.comm, run.plan,
-                       run.options.training, checkpoints);
-  run.training->begin(std::move(source));
+                       run.options.training, folder.empty() ? folder : folder / "checkpoints");
+  run.source = std::move(source);
+  run.training->begin(run.source);
+  run.begin_monitor();
 }
 
-bool Accelerator::has_next() const { return run_->training->has_next(); }
+void Accelerator::Run::begin_monitor() {
+  std::vector<std::string> notes = training->notes();
+  notes.insert(notes.begin(), str(options.precision == Precision::Auto ? "auto chose " : "",
+                                  precision_name(precision.precision), ": ", precision.why));
+  monitor.begin({.batch = plan,
+                 .model = size_of(*module, *optimizer, options.ddp.wire),
+                 .workload = workload,
+                 .first_step = training->step(),
+                 .num_steps = training->num_steps(),
+                 .steps_per_epoch = source.steps_per_epoch,
+                 .num_epochs = options.training.epochs,
+                 .settings = place.settings,
+                 .notes = notes});
+}
 
-void Accelerator::begin_step(std::vector<BatchName> batches, std::chrono::nanoseconds) {
+bool Accelerator::has_next() {
+  run_->epoch = run_->source.state().epoch + 1;  // of the step that comes
+  return run_->training->has_next();
+}
+
+void Accelerator::begin_step(std::vector<BatchName> batches, std::chrono::nanoseconds waited) {
   if (std::ssize(batches) != run_->plan.accumulate) {
     fail(ErrorKind::Data,
          str("accelerator: ", run_->step_name(), " has ", batches.size(), " micro-batches on rank ", world().rank,
              ", but batch_plan() says ", run_->plan.accumulate),
          "make the sampler by accelerator.sampler(num_samples), or give it batch_plan()'s sizes and Tail::Pad");
   }
+  std::vector<std::int64_t> counted;
+  for (const BatchName& batch : batches) {
+    counted.insert(counted.end(), batch.ids.begin(), batch.ids.begin() + batch.num_counted);
+  }
+  run_->monitor.data_waited(std::chrono::duration<double>(waited).count());
+  run_->monitor.check_samples(counted);
   run_->batches = std::move(batches);
   run_->batch = 0;
-  run_->result.reset();
-  run_->metric.reset();
 }
 
 Accelerator::Pass Accelerator::accumulate() {
@@ -171,6 +206,8 @@ std::optional<StepResult> Accelerator::step(double lr) {
   if (!run.step->has_all()) return std::nullopt;
   run.result = run.step->update(lr, std::exchange(run.max_norm, 0));
   run.step.reset();
+  run.monitor.end_step({.result = *run.result, .lr = lr, .epoch = run.epoch, .exposed = run.reducer->stats().exposed});
+  run.update_end = Clock::now();
   return run.result;
 }
 
@@ -185,10 +222,34 @@ void Accelerator::next_batch() {
 void Accelerator::end_step() {
   Run& run = *run_;
   if (!run.result) fail_order(str(run.step_name(), " ends without step(lr): its gradients were not used"));
+  run.monitor.leave_out(Clock::now() - run.update_end);  // an evaluation
   run.batches.clear();
   run.training->end_step(run.metric);
   if (std::exchange(run.must_save, false)) run.training->save(run.metric);
+  run.result.reset();
+  run.metric.reset();
 }
+
+void Accelerator::end_training(const EventFields& result, const std::string& baseline) {
+  Run& run = *run_;
+  if (!run.training || std::exchange(run.has_ended, true)) return;
+  if (run.result) end_step();  // the user left the loop in the middle
+  run.training->save();
+  run.training->wait_for_save();
+  const bool must_go_on = run.training->step() < run.training->num_steps();
+  run.monitor.end({.values = result,
+                   .baseline = baseline,
+                   .why_stopped = run.training->why_stopped(),
+                   .replicas_equal_at = run.training->replicas_equal_at(),
+                   .next = must_go_on ? run.place.go_on : ""});
+}
+
+void Accelerator::set_workload(const Workload& workload) {
+  if (run_->training) fail_order("set_workload() after prepare(loader), which has shown the run already");
+  run_->workload = workload;
+}
+void Accelerator::print(std::string_view line) { run_->monitor.print(line); }
+void Accelerator::log(const EventFields& values) { run_->monitor.log(values); }
 
 std::int64_t Accelerator::current_step() const { return run_->training ? run_->training->step() : 0; }
 

@@ -35,6 +35,7 @@ AcceleratorOptions options_of(const BatchOptions& batch, std::int64_t max_steps 
   options.training.max_steps = max_steps;
   options.training.seed = 5;
   options.training.threads = 1;
+  options.monitor.progress.progress = false;
   return options;
 }
 
@@ -55,7 +56,7 @@ void run_small(Accelerator& accelerator, SmallNet& net, AtEnd&& at_end) {
 
 std::vector<Tensor> trained_by_accelerator(Communicator& comm, const AcceleratorOptions& options,
                                            const std::filesystem::path& folder = {}) {
-  Accelerator accelerator(comm.duplicate(), options, folder);
+  Accelerator accelerator(comm.duplicate(), options, {.folder = folder});
   SmallNet net;
   run_small(accelerator, net, [] {});
   return net->parameters();
@@ -115,13 +116,13 @@ TEST(Accelerator, SavesAndLoadsWhenAsked) {
   AcceleratorOptions options = options_of({.batch_size = 8});
   options.training.retention.keep_last = 9;
   {
-    Accelerator accelerator(options, temp.path());
+    Accelerator accelerator(options, {.folder = temp.path()});
     SmallNet net;
     run_small(accelerator, net, [&] {
       if (accelerator.current_step() == 1) accelerator.save_state();
     });
   }
-  Accelerator accelerator(options, other.path());
+  Accelerator accelerator(options, {.folder = other.path()});
   accelerator.load_state(std::filesystem::path(temp.path()) / "checkpoints" / "step-00000002");
   SmallNet net;
   std::int64_t num_steps = 0;

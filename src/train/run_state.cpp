@@ -15,17 +15,13 @@ using torch::Tensor;
 constexpr const char* kEmaPrefix = "ema.";
 
 Json::Object json_facts(const RunState& run) {
-  std::string precision;
-  for (const auto& [name, value] : enum_names(Precision())) {
-    if (value == run.parts.scaler.precision()) precision = name;
-  }
   return {{"exact", run.plan.is_exact},
           {"seed", str(run.facts.seed)},
           {"samples", run.facts.num_samples},
           {"batch-size", run.plan.batch_size},
           {"shards", run.plan.batches_per_step()},
           {"device", c10::DeviceTypeName(run.comm.device().type(), true)},
-          {"precision", precision},
+          {"precision", precision_name(run.parts.scaler.precision())},
           {"threads", static_cast<std::int64_t>(torch::get_num_threads())},
           {"torch", TORCH_VERSION}};
 }

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/worker_env.h"
+#include "checkpoint/folder.h"
 #include "train/run_state.h"
 #include "train/stop_request.h"
 
@@ -94,6 +95,22 @@ void check_no_sync_batchnorm(const torch::nn::Module& module) {
   }
 }
 
+// The other ranks wait, and end with the same Error: without it they would report a peer that is gone.
+template <class Action>
+void on_first_rank(Communicator& comm, const Action& action) {
+  std::optional<Error> error;
+  if (comm.world().is_main()) {
+    try {
+      action();
+    } catch (const Error& caught) {
+      error = caught;
+    }
+  }
+  const std::string message = comm.all_gather_bytes(error ? error->message() : "").front();
+  if (message.empty()) return;
+  fail(ErrorKind::Checkpoint, message, comm.all_gather_bytes(error ? error->hint() : "").front());
+}
+
 }  // namespace
 
 void validate(const TrainingOptions& o) {
@@ -116,18 +133,30 @@ struct Training::Run {
   std::int64_t step = 0;
   std::int64_t num_steps = 0;
   std::int64_t saved_step = -1;
+  fs::path last_saved = {};
+  std::optional<std::int64_t> replicas_equal_at = {};
   bool has_begun = false;
   std::string wish_to_stop = {};  // of this rank
   std::string why_stopped = {};   // what all ranks agreed on
   std::vector<std::string> notes = {};
   Stopwatch watch = {};
   StopRequest stop_request = {};
+  std::optional<CheckpointSaver> saver = {};  // on rank 0, if there is a folder
 
+  void check_begun(const char* call) const;
   void resume();
   void count_steps();
   void agree_to_stop();
+  void compare_replicas();
   void save(std::optional<double> metric);
+  void wait_for_save();
 };
+
+void Training::Run::check_begun(const char* call) const {
+  if (has_begun) return;
+  fail(ErrorKind::Config, str("training: ", call, "() before begin()"),
+       "call begin(loader) first: it says how long the run is");
+}
 
 // Rank 0 looks, so that all ranks go on from the same checkpoint.
 void Training::Run::resume() {
@@ -149,6 +178,7 @@ void Training::Run::resume() {
   }
   const RunPosition position = state.restore(path, notes, source.set_state);
   step = saved_step = position.step;
+  last_saved = path;
   notes.push_back(str("resumed from ", path, ", at step ", step));
 }
 
@@ -169,11 +199,20 @@ void Training::Run::agree_to_stop() {
   }
 }
 
+void Training::Run::compare_replicas() {
+  check_replicas(state.parts.module, state.comm);
+  replicas_equal_at = step;
+}
+
 void Training::Run::save(std::optional<double> metric) {
   if (folder.empty() || saved_step == step) return;
+  on_first_rank(state.comm, [&] { saver->save(state.checkpoint({step, source.state()}), metric); });
   saved_step = step;
-  if (!state.comm.world().is_main()) return;
-  save_checkpoint(folder, state.checkpoint({step, source.state()}), options.retention, metric);
+  last_saved = folder / checkpoint_name(step);
+}
+
+void Training::Run::wait_for_save() {
+  if (!folder.empty()) on_first_rank(state.comm, [&] { saver->finish(); });
 }
 
 Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
@@ -182,6 +221,7 @@ Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPla
   validate(options);
   set_threads(options.threads, plan.is_exact);
   if (plan.is_exact) check_no_sync_batchnorm(parts.module);
+  if (comm.world().is_main() && !run_->folder.empty()) run_->saver.emplace(run_->folder, options.retention);
 }
 
 Training::~Training() = default;
@@ -196,16 +236,20 @@ void Training::begin(SampleSource source) {
 }
 
 bool Training::has_next() const {
-  if (!run_->has_begun) {
-    fail(ErrorKind::Config, "training: has_next() before begin()",
-         "call begin(loader) first: it says how long the run is");
-  }
+  run_->check_begun("has_next");
   return run_->why_stopped.empty() && run_->step < run_->num_steps;
 }
 std::int64_t Training::step() const { return run_->step; }
 std::int64_t Training::num_steps() const { return run_->num_steps; }
 const std::string& Training::why_stopped() const { return run_->why_stopped; }
 const std::vector<std::string>& Training::notes() const { return run_->notes; }
+const fs::path& Training::last_saved() const { return run_->last_saved; }
+std::optional<std::int64_t> Training::replicas_equal_at() const { return run_->replicas_equal_at; }
+void Training::save(std::optional<double> metric) {
+  run_->check_begun("save");
+  run_->save(metric);
+}
+void Training::wait_for_save() { run_->wait_for_save(); }
 void Training::ask_to_stop(const std::string& why) { run_->wish_to_stop = why.empty() ? "the program" : why; }
 
 StepOptions Training::step_options(double lr, double max_norm) const {
@@ -216,8 +260,6 @@ StepOptions Training::step_options(double lr, double max_norm) const {
           .is_exact = run_->state.plan.is_exact};
 }
 
-void Training::save(std::optional<double> metric) { run_->save(metric); }
-
 void Training::end_step(std::optional<double> metric) {
   Run& run = *run_;
   ++run.step;
@@ -225,8 +267,9 @@ void Training::end_step(std::optional<double> metric) {
   run.agree_to_stop();
   const std::int64_t every = run.options.save_every;
   const bool is_due = every > 0 && run.step % every == 0;
-  if (run.step % kCheckReplicasEvery == 0 || !has_next()) check_replicas(run.state.parts.module, run.state.comm);
+  if (run.step % kCheckReplicasEvery == 0 || !has_next()) run.compare_replicas();
   if (is_due || !has_next()) run.save(metric);
+  if (!has_next()) run.wait_for_save();
 }
 
 }  // namespace tandem

@@ -1,0 +1,10 @@
+#include <tandem/monitor_options.h>
+
+namespace tandem {
+
+std::string Workload::rate() const {
+  if (unit == "tokens") return "tok/s";
+  return unit == "images" ? "img/s" : unit + "/s";
+}
+
+}  // namespace tandem

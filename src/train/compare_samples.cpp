@@ -1,0 +1,31 @@
+#include "train/compare_samples.h"
+
+#include <tandem/error.h>
+
+#include <cstring>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/text.h"
+
+namespace tandem {
+
+bool compare_samples(std::span<const std::int64_t> ids, std::int64_t step, Communicator& comm) {
+  const std::string_view mine(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
+  const std::vector<std::string> ranks = comm.all_gather_bytes(mine);
+  std::unordered_map<std::int64_t, std::size_t> rank_of;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::vector<std::int64_t> samples(ranks[rank].size() / sizeof(std::int64_t));
+    std::memcpy(samples.data(), ranks[rank].data(), ranks[rank].size());
+    for (const std::int64_t id : samples) {
+      const std::size_t first = rank_of.emplace(id, rank).first->second;
+      if (first == rank) continue;
+      fail(ErrorKind::Data, str("step ", step, ": sample ", id, " went to rank ", first, " and to rank ", rank),
+           "give each rank a part of its own: make its Sampler or Loader with shard_of(comm.world())");
+    }
+  }
+  return !rank_of.empty();
+}
+
+}  // namespace tandem

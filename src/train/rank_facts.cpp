@@ -1,0 +1,73 @@
+#include "train/rank_facts.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/cuda_driver.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "monitor/numbers.h"
+
+namespace tandem {
+namespace {
+
+int index_of(torch::Device device) { return device.has_index() ? device.index() : 0; }
+
+torch::ScalarType type_of(Precision precision) {
+  if (precision == Precision::Bf16) return torch::kBFloat16;
+  return precision == Precision::Fp16 ? torch::kHalf : torch::kFloat;
+}
+
+}  // namespace
+
+std::string device_name(torch::Device device) { return device.is_cpu() ? cpu_name() : gpu_name(index_of(device)); }
+
+std::string device_text(torch::Device device) {
+  const std::string threads = device.is_cpu() ? str(", ", counted(torch::get_num_threads(), "thread")) : "";
+  return str(device.str(), " (", device_name(device), threads, ")");
+}
+
+Bytes highest_memory(torch::Device device) {
+  if (device.is_cpu()) return peak_memory();
+  constexpr auto kAllPools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto stats =
+      c10::getDeviceAllocator(device.type())->getDeviceStats(static_cast<c10::DeviceIndex>(index_of(device)));
+  return {static_cast<std::uint64_t>(stats.allocated_bytes.at(kAllPools).peak)};
+}
+
+ModelSize size_of(const torch::nn::Module& module, const Optimizer& optimizer, WireType wire) {
+  ModelSize size;
+  for (const torch::Tensor& parameter : detail::distinct_parameters(module)) {
+    size.num_parameters += parameter.numel();
+    size.weights.count += parameter.nbytes();
+    if (!parameter.requires_grad()) continue;
+    size.num_trainable += parameter.numel();
+    size.gradients.count += parameter.nbytes();
+  }
+  for (const torch::Tensor& buffer : module.buffers()) size.weights.count += buffer.nbytes();
+  for (const auto& [name, tensor] : optimizer.state()) size.optimizer.count += tensor.nbytes();
+  // Gradients lie in the buckets; what travels with fewer bits is a copy.
+  if (wire != WireType::Full) size.buckets.count = 2 * static_cast<std::uint64_t>(size.num_trainable);
+  return size;
+}
+
+double measure_cpu_flops(Precision precision) {
+  constexpr std::int64_t kSize = 512;
+  constexpr double kFlops = 2.0 * kSize * kSize * kSize;
+  constexpr double kLongEnough = 0.1;  // seconds
+  const torch::NoGradGuard no_grad;
+  const auto matrix = torch::full({kSize, kSize}, 0.5, type_of(precision));
+  double best = 0;
+  const Stopwatch all;
+  do {
+    const Stopwatch one;
+    torch::mm(matrix, matrix);
+    best = std::max(best, kFlops / one.seconds());
+  } while (all.seconds() < kLongEnough);
+  return best;
+}
+
+}  // namespace tandem

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <tandem/batch_plan.h>
+#include <tandem/communicator.h>
+#include <tandem/event_log.h>
+#include <tandem/model_size.h>
+#include <tandem/monitor_options.h>
+#include <tandem/precision.h>
+#include <tandem/rank_times.h>
+#include <tandem/step_line.h>
+#include <tandem/tensorboard.h>
+#include <tandem/train_step.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+// What is known of a run when it begins, the same on every rank.
+struct RunPlan {
+  BatchPlan batch = {};
+  ModelSize model = {};
+  Workload workload = {};
+  std::int64_t first_step = 0;  // steps that were done before, by the run that this one goes on with
+  std::int64_t num_steps = 0;   // of the whole run
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t num_epochs = 1;
+  std::string settings = {};            // config_table()
+  std::vector<std::string> notes = {};  // Training::notes()
+};
+
+// One step, after train_step.
+struct StepEnd {
+  StepResult result = {};
+  double lr = 0;
+  std::int64_t epoch = 1;               // from 1
+  std::chrono::nanoseconds exposed{0};  // DdpStats::exposed, of all steps so far
+};
+
+struct RunResult {
+  EventFields values = {};       // such as those of an evaluation; empty: the loss of the last step
+  std::string baseline = {};     // what they are worth: "an untrained model: 10.82"
+  std::string why_stopped = {};  // Training::why_stopped()
+  std::optional<std::int64_t> replicas_equal_at = {};
+  std::string next = {};  // the command for the next thing to do; after a stop: the one that goes on
+};
+
+// Where a run shows itself, and the clock it goes by.
+struct Screen {
+  int output = STDOUT_FILENO;
+  int error = STDERR_FILENO;
+  Progress::Now now = Progress::Clock::now;
+};
+
+// What a run says on its screen, and writes into its folder: events.jsonl and TensorBoard's files (docs/monitoring.md).
+// Every rank has one and makes the same calls, some of which are collectives; rank 0 speaks and writes.
+class RunMonitor {
+ public:
+  // Nothing is written if the folder is empty. With --json, text goes to the error stream.
+  RunMonitor(Communicator& comm, std::filesystem::path folder, const MonitorOptions& options, Precision precision,
+             const Screen& screen = {});
+  RunMonitor(const RunMonitor&) = delete;
+  RunMonitor& operator=(const RunMonitor&) = delete;
+
+  // Says what decides the result. The first step is timed from here.
+  void begin(const RunPlan& plan);
+
+  // Time in which the step that comes waited for its batches.
+  void data_waited(double seconds) { now_waited_ += seconds; }
+
+  // Time that belongs to no step: an evaluation.
+  void leave_out(Progress::Clock::duration time) { last_end_ += time; }
+
+  // The samples that this rank counts in the step that comes. In the first step, and then every 100, ranks compare
+  // them: one that two ranks count is an Error on every rank. Not for samplers that may draw a sample twice.
+  void check_samples(std::span<const std::int64_t> ids);
+
+  // Shows and records a step. Every 100 steps ranks compare their times, and one that holds the others up is named.
+  void end_step(const StepEnd& end);
+
+  // Numbers and texts of the user's own, at the step that was last.
+  void log(const EventFields& values);
+
+  // A line above the bar.
+  void print(std::string_view line);
+
+  // Says how the run ended and what was verified. With --json, the last line of the output is the result.
+  void end(const RunResult& result);
+
+ private:
+  // Where the time of this rank went, in some steps.
+  struct Times {
+    RankTimes sum;
+    std::int64_t num_steps = 0;
+
+    void add(const RankTimes& step);
+    RankTimes mean() const;
+  };
+
+  bool is_main() const { return comm_.world().is_main(); }
+  std::optional<Peak> choose_peak();
+  int count_devices();
+  void open_files();
+  void say_start(const std::vector<std::string>& devices, const std::optional<Peak>& peak);
+  StepReport report_of(const StepEnd& end, double seconds, const Speed& speed) const;
+  void show(const StepReport& report, const Speed& speed);
+  void record(const StepReport& report, const RankTimes& times);
+  void compare_times();
+
+  Communicator& comm_;
+  std::filesystem::path folder_;
+  MonitorOptions options_;
+  Precision precision_;
+  Screen screen_;
+  RunPlan plan_;
+
+  std::int64_t step_ = 0;  // done, of the whole run
+  Progress::Clock::time_point begin_, last_end_;
+  double now_waited_ = 0;
+  std::chrono::nanoseconds exposed_{0};
+  Times recent_, all_;
+  bool has_checked_samples_ = false;
+  bool are_shards_disjoint_ = false;
+
+  // Of rank 0.
+  std::optional<Progress> progress_;
+  std::optional<EventLog> events_;
+  std::optional<TensorBoard> board_;
+  Meter meter_;
+  std::optional<int> straggler_;
+  std::int64_t num_skipped_ = 0;
+  double last_loss_;
+};
+
+}  // namespace tandem
