@@ -26,6 +26,7 @@
 #include <tandem/random_key.h>
 #include <tandem/rank_times.h>
 #include <tandem/recompute.h>
+#include <tandem/run_options.h>
 #include <tandem/run_text.h>
 #include <tandem/run_worker.h>
 #include <tandem/safetensors.h>

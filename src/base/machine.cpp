@@ -153,6 +153,18 @@ std::optional<std::int64_t> count_oom_kills(const fs::path& folder) {
   return kills;
 }
 
+std::string cpu_name(const fs::path& root) {
+  return value_of_line(read_if_there(root / "proc/cpuinfo").value_or(""), "model name");
+}
+
+Bytes usable_memory(const fs::path& root) {
+  const std::string total = value_of_line(read_if_there(root / "proc/meminfo").value_or(""), "MemTotal");
+  const auto kibibytes = to_unsigned(std::string_view(total).substr(0, total.find(' ')));
+  const Bytes memory{kibibytes.value_or(0) * 1024};
+  const auto limit = read_memory_cgroup(root).limit;
+  return limit && limit->count < memory.count ? *limit : memory;
+}
+
 std::optional<Space> shm_space(const fs::path& folder) {
   struct statvfs info {};
   if (::statvfs(folder.c_str(), &info) != 0) return std::nullopt;

@@ -62,6 +62,14 @@ TEST_F(Cores, AreThoseWeMayRunOnWhereNothingElseIsSaid) {
   EXPECT_EQ(usable_cores(root_), cores_we_may_run_on());
 }
 
+using Cpu = FakeMachine;
+
+TEST_F(Cpu, IsNamedAsTheKernelNamesIt) {
+  EXPECT_EQ(cpu_name(root_), "");
+  write("proc/cpuinfo", "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\n");
+  EXPECT_EQ(cpu_name(root_), "Intel(R) Xeon(R) CPU @ 2.20GHz");
+}
+
 TEST_F(Cores, AreFewerUnderAQuota) {
   write_v2("/slice/job");
   write("sys/fs/cgroup/slice/job/cpu.max", "100000 100000\n");
@@ -91,6 +99,14 @@ TEST_F(Cores, FollowAVersion1Quota) {
 }
 
 using Memory = FakeMachine;
+
+TEST_F(Memory, IsThatOfTheMachineUnlessACgroupHasLess) {
+  write("proc/meminfo", "MemTotal:       16384000 kB\nMemFree:         1000000 kB\n");
+  EXPECT_EQ(usable_memory(root_).count, 16'777'216'000U);
+  write_v2("/job");
+  write("sys/fs/cgroup/job/memory.max", "1073741824\n");
+  EXPECT_EQ(usable_memory(root_).count, 1'073'741'824U);
+}
 
 TEST_F(Memory, IsUnknownWithoutGroups) {
   const MemoryCgroup group = read_memory_cgroup(root_);
