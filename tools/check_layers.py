@@ -48,9 +48,9 @@ PUBLIC_HEADERS = {
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
 TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text"}
-TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors
+TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors; of train, what comes before
     r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
-    r"|include/tandem/checkpoint_folder\.h")
+    r"|src/train/(run_environment|run_folder|self_launch)(_test)?\.|include/tandem/(checkpoint_folder|run_options)\.h")
 TESTS = ("*_test.cpp", "*_test.cu", "tests/*")
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "CLI/": ("src/config/flags.cpp",), "nlohmann/": ("src/base/json.cpp",), "yaml-cpp/": ("src/config/yaml.cpp",),

@@ -107,6 +107,7 @@ class Accelerator {
   Precision precision() const;  // never Auto
   const BatchPlan& batch_plan() const;
   Communicator& comm();
+  const std::filesystem::path& folder() const;  // of the run; empty: it keeps nothing
 
   // Moves the module to this rank's device and gives it the weights of rank 0. Make the optimizer after this.
   template <HoldsModule Holder>

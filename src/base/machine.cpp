@@ -122,14 +122,13 @@ int affinity_cores() {
   return CPU_COUNT_S(sizeof set, set.data());
 }
 
-// Of a file of lines such as "model name : AMD EPYC": what follows the first such name, or nothing.
+// Of a file of lines such as "model name : AMD EPYC".
 std::string value_in(const fs::path& path, std::string_view name) {
-  for (const std::string& line : split(read_if_there(path).value_or(""), '\n')) {
-    const std::size_t colon = line.find(':');
-    if (colon != line.npos && trim(line.substr(0, colon)) == name) return std::string(trim(line.substr(colon + 1)));
-  }
-  return {};
+  return value_of_line(read_if_there(path).value_or(""), name);
 }
+
+// "24 kB"
+Bytes kibibytes(std::string_view text) { return {to_unsigned(text.substr(0, text.find(' '))).value_or(0) * 1024}; }
 
 }  // namespace
 
@@ -147,8 +146,7 @@ std::string cpu_name(const fs::path& root) {
 }
 
 Bytes peak_memory(const fs::path& root) {
-  const std::string kilobytes = split(value_in(root / "proc/self/status", "VmHWM"), ' ').front();
-  return {to_unsigned(kilobytes).value_or(0) * 1024};
+  return kibibytes(value_in(root / "proc/self/status", "VmHWM"));
 }
 
 MemoryCgroup read_memory_cgroup(const fs::path& root, const std::string& pid) {
@@ -170,6 +168,12 @@ std::optional<std::int64_t> count_oom_kills(const fs::path& folder) {
   auto kills = read_counter(folder / "memory.events", "oom_kill");
   if (!kills) kills = read_counter(folder / "memory.oom_control", "oom_kill");
   return kills;
+}
+
+Bytes usable_memory(const fs::path& root) {
+  const Bytes memory = kibibytes(value_in(root / "proc/meminfo", "MemTotal"));
+  const auto limit = read_memory_cgroup(root).limit;
+  return limit && limit->count < memory.count ? *limit : memory;
 }
 
 std::optional<Space> shm_space(const fs::path& folder) {

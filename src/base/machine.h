@@ -33,6 +33,9 @@ MemoryCgroup read_memory_cgroup(const std::filesystem::path& root = "/", const s
 // The kills counted in such a folder by now; nothing when it is gone.
 std::optional<std::int64_t> count_oom_kills(const std::filesystem::path& folder);
 
+// What this process can have: the machine's memory, or the limit of its cgroups if that is less.
+Bytes usable_memory(const std::filesystem::path& root = "/");
+
 // Room on a file system.
 struct Space {
   Bytes free;

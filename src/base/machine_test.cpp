@@ -92,6 +92,14 @@ TEST_F(Cores, FollowAVersion1Quota) {
 
 using Memory = FakeMachine;
 
+TEST_F(Memory, IsThatOfTheMachineUnlessACgroupHasLess) {
+  write("proc/meminfo", "MemTotal:       16384000 kB\nMemFree:         1000000 kB\n");
+  EXPECT_EQ(usable_memory(root_).count, 16'777'216'000U);
+  write_v2("/job");
+  write("sys/fs/cgroup/job/memory.max", "1073741824\n");
+  EXPECT_EQ(usable_memory(root_).count, 1'073'741'824U);
+}
+
 TEST_F(Memory, IsUnknownWithoutGroups) {
   const MemoryCgroup group = read_memory_cgroup(root_);
   EXPECT_EQ(group.folder, "");

@@ -112,11 +112,34 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return text;
 }
 
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return std::string(word);
+  const std::string quoted = str('\'', replace_all(std::string(word), "'", "'\\''"), '\'');
+  return replace_all(quoted, "\n", "'$'\\n''");
+}
+
+std::string command_line(std::span<const std::string> words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(shell_quoted(word));
+  return join(quoted, " ");
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+std::string value_of_line(std::string_view text, std::string_view key) {
+  for (const std::string& line : split(text, '\n')) {
+    const std::size_t colon = line.find(':');
+    if (colon != line.npos && trim(std::string_view(line).substr(0, colon)) == key) {
+      return std::string(trim(std::string_view(line).substr(colon + 1)));
+    }
+  }
+  return {};
 }
 
 std::string replace_all(std::string text, std::string_view from, std::string_view to) {

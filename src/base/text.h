@@ -56,7 +56,15 @@ std::string fixed(double number, int decimals);
 
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
+
+// As a shell reads it as one word, on one line; several words as a line that a shell takes apart into the same words.
+std::string shell_quoted(std::string_view word);
+std::string command_line(std::span<const std::string> words);
+
 std::string_view trim(std::string_view text);
+
+// The value of the first line "key:   value", whatever space is around the colon; empty when there is none.
+std::string value_of_line(std::string_view text, std::string_view key);
 std::string replace_all(std::string text, std::string_view from, std::string_view to);
 
 // "rank 3", "ranks 0, 2", "ranks 0-6, 9"

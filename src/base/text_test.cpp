@@ -46,6 +46,11 @@ TEST(Join, PutsTheSeparatorBetweenOnly) {
   EXPECT_EQ(join(std::vector<std::string>{"", ""}, "-"), "-");
 }
 
+TEST(CommandLine, IsReadBackByAShellAndHasNoLineBreak) {
+  const std::vector<std::string> words = {"./train", "--lr=3e-4", "a b", "it's", "", "$HOME", "two\nlines"};
+  EXPECT_EQ(command_line(words), R"(./train --lr=3e-4 'a b' 'it'\''s' '' '$HOME' 'two'$'\n''lines')");
+}
+
 TEST(Trim, TakesWhiteSpaceOffBothEnds) {
   EXPECT_EQ(trim(" \t a b\r\n"), "a b");
   EXPECT_EQ(trim(" \n"), "");

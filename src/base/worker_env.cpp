@@ -72,6 +72,10 @@ WorkerEnv read_worker_env(const Lookup& lookup) {
   env.control_fd = read_int(lookup, "TANDEM_CONTROL_FD", -1);
   env.log_dir = lookup("TANDEM_LOG_DIR").value_or("");
   if (const auto devices = lookup("TANDEM_DEVICES")) env.devices = split(*devices, ',');
+  env.is_launched = lookup("RANK") || !env.tandem_run_id.empty();
+  // A run that was started inside another one has inherited that one's folder.
+  const bool is_inner_run = env.tandem_run_id.find('/') != std::string::npos;
+  if (!is_inner_run) env.run_folder = lookup("TANDEM_RUN_FOLDER").value_or("");
   return env;
 }
 
@@ -100,6 +104,7 @@ Variables worker_variables(const WorkerEnv& env) {
   if (env.control_fd >= 0) variables.emplace_back("TANDEM_CONTROL_FD", str(env.control_fd));
   if (!env.log_dir.empty()) variables.emplace_back("TANDEM_LOG_DIR", env.log_dir);
   if (!env.devices.empty()) variables.emplace_back("TANDEM_DEVICES", join(env.devices, ","));
+  if (!env.run_folder.empty()) variables.emplace_back("TANDEM_RUN_FOLDER", env.run_folder);
   return variables;
 }
 

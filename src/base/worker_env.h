@@ -11,10 +11,10 @@
 
 namespace tandem {
 
-// What a launcher tells a worker, in torchrun's variables. This file is the whole contract; launch/ writes it, the
-// library reads it, and nobody else looks at the environment.
+// What a launcher tells a worker, in torchrun's variables. This file is the whole contract; launch/ writes it, and a
+// program that launches itself adds where its run lies; the library reads it, and nobody else looks at the environment.
 struct WorkerEnv {
-  World world;
+  World world = {};
   std::string master_addr = "127.0.0.1";  // where rank 0 hosts the store
   int master_port = 0;                    // 0: there is nobody to meet
   bool launcher_hosts_store = false;      // torchrun's agent may host it instead
@@ -26,6 +26,8 @@ struct WorkerEnv {
   int control_fd = -1;             // of the control page; -1: there is none
   std::string log_dir = {};        // where the ranks' output is kept
   std::vector<std::string> devices = {};  // one for each local rank: "cuda:0", "cpu"; empty: nobody said
+  bool is_launched = false;               // a launcher started this process, be it as the only rank
+  std::string run_folder = {};            // that the program made before it launched itself; empty: it did not
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

@@ -32,6 +32,18 @@ TEST(WorkerEnv, OutsideALauncherIsAWorldOfOne) {
   const WorkerEnv env = read_worker_env(in({}));
   EXPECT_EQ(env.world, (World{.rank = 0, .size = 1, .local_rank = 0, .local_size = 1, .node = 0, .num_nodes = 1}));
   EXPECT_EQ(env.master_port, 0);
+  EXPECT_FALSE(env.is_launched);
+}
+
+TEST(WorkerEnv, KnowsALauncherByTheRankOrByTheRun) {
+  EXPECT_TRUE(read_worker_env(in({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).is_launched);
+  EXPECT_TRUE(read_worker_env(in({{"TANDEM_RUN_ID", "train-3c17ee"}})).is_launched);
+}
+
+TEST(WorkerEnv, DoesNotTakeTheFolderOfAnOuterRunForItsOwn) {
+  const std::string folder = "/runs/one";
+  EXPECT_EQ(read_worker_env(in({{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_RUN_ID", "a"}})).run_folder, folder);
+  EXPECT_EQ(read_worker_env(in({{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_RUN_ID", "a/b"}})).run_folder, "");
 }
 
 TEST(WorkerEnv, ReadsTorchrunsNames) {
@@ -68,7 +80,9 @@ TEST(WorkerEnv, ComesBackFromTheVariablesItWrites) {
                       .restart_count = 1,
                       .max_restarts = 2,
                       .run_id = "abc",
-                      .role_name = "trainer"};
+                      .role_name = "trainer",
+                      .devices = {"cuda:0", "cuda:0"},
+                      .run_folder = "/runs/one"};
   const Variables variables = worker_variables(env);
   const WorkerEnv back = read_worker_env(in({variables.begin(), variables.end()}));
   EXPECT_EQ(back.world, env.world);
@@ -78,6 +92,8 @@ TEST(WorkerEnv, ComesBackFromTheVariablesItWrites) {
   EXPECT_EQ(back.max_restarts, 2);
   EXPECT_EQ(back.run_id, "abc");
   EXPECT_EQ(back.role_name, "trainer");
+  EXPECT_EQ(back.devices, env.devices);
+  EXPECT_EQ(back.run_folder, "/runs/one");
   EXPECT_FALSE(back.launcher_hosts_store);
 }
 

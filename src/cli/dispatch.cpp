@@ -1,13 +1,11 @@
 #include "cli/dispatch.h"
 
 #include <tandem/error.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <set>
 
-#include "base/fd.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "cli/command.h"
@@ -18,19 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "tandem-";
-
-bool is_program(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
-}
-
-std::vector<fs::path> path_folders() {
-  std::vector<fs::path> folders;
-  for (const std::string& folder : split(environment_variable("PATH").value_or(""), ':')) {
-    if (!folder.empty()) folders.emplace_back(folder);
-  }
-  return folders;
-}
 
 std::vector<fs::path> program_folders() {
   std::vector<fs::path> folders = path_folders();
@@ -61,11 +46,6 @@ int dispatch(std::span<const std::string> args) {
   fail_unknown(name, commands);
 }
 
-fs::path own_program() {
-  std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored);
-}
-
 std::optional<fs::path> find_on_path(std::string_view name) {
   for (const fs::path& folder : path_folders()) {
     std::error_code missing;
@@ -76,11 +56,9 @@ std::optional<fs::path> find_on_path(std::string_view name) {
 }
 
 void replace_process(const fs::path& program, std::span<const std::string> args) {
-  std::vector<char*> words = {const_cast<char*>(program.c_str())};
-  for (const std::string& word : args) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  ::execv(program.c_str(), words.data());
-  fail(ErrorKind::Launch, str("cannot start ", program, ": ", errno_text(errno)), "check that it is a program");
+  std::vector<std::string> command = {program};
+  command.insert(command.end(), args.begin(), args.end());
+  become_program(command, environment_with({}));
 }
 
 std::optional<fs::path> find_program(std::string_view name) {

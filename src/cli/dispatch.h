@@ -13,9 +13,6 @@ namespace tandem {
 // Returns the exit code.
 int dispatch(std::span<const std::string> args);
 
-// This program itself, links followed.
-std::filesystem::path own_program();
-
 // The first program of that name on PATH that is not this one.
 std::optional<std::filesystem::path> find_on_path(std::string_view name);
 

@@ -3,18 +3,18 @@
 
 #include <filesystem>
 
+#include "base/devices.h"
 #include "base/fd.h"
 #include "base/machine.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "cli/command.h"
 #include "launch/detach.h"
-#include "launch/devices.h"
 #include "launch/launch.h"
 #include "launch/outer.h"
 #include "launch/plan.h"
 #include "launch/program.h"
-#include "launch/spawn.h"
 
 namespace tandem {
 namespace {
@@ -38,7 +38,7 @@ Surroundings look_around() {
           .outer = read_outer_job(environment_variable)};
 }
 
-int start(const RunOptions& options, Dialect dialect, const LaunchPlan& plan) {
+int start(const LaunchOptions& options, Dialect dialect, const LaunchPlan& plan) {
   if (options.streams.dry_run) {
     return print(options.streams.json ? str(json_text(plan_json(plan)), '\n') : plan_text(plan));
   }
@@ -58,7 +58,7 @@ int start(const RunOptions& options, Dialect dialect, const LaunchPlan& plan) {
 }  // namespace
 
 int run_program(Dialect dialect, std::span<const std::string> args, const std::optional<std::string>& python) {
-  RunOptions options = default_options(dialect);
+  LaunchOptions options = default_options(dialect);
   const ProgramText program = run_text(dialect);
   LoadedConfig loaded = load_config(options, args, program);
   if (loaded.text) return print(*loaded.text);
@@ -79,7 +79,7 @@ int run_program(Dialect dialect, std::span<const std::string> args, const std::o
 Command run_command() {
   return {.name = "run",
           .summary = "start N ranks of a program and wait for them",
-          .fields = flag_table<RunOptions>(),
+          .fields = flag_table<LaunchOptions>(),
           .arguments = {},
           .run = [](std::span<const std::string> args) { return run_program(Dialect::Tandem, args); }};
 }
@@ -87,7 +87,7 @@ Command run_command() {
 Command launch_command() {
   return {.name = "launch",
           .summary = "the same with the flags and habits of torch.distributed.launch",
-          .fields = flag_table<RunOptions>(),
+          .fields = flag_table<LaunchOptions>(),
           .arguments = {},
           .run = [](std::span<const std::string> args) { return run_program(Dialect::Launch, args); }};
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/program.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/dispatch.h"

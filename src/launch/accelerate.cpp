@@ -98,7 +98,7 @@ std::vector<std::string> settle_count(AccelerateFile& file, bool multi_gpu) {
 }
 
 // A flag of tandem's own wins over the file, too.
-void drop_what_flags_say(AccelerateOptions& file, const RunOptions& flags) {
+void drop_what_flags_say(AccelerateOptions& file, const LaunchOptions& flags) {
   if (flags.placement.nproc_per_node.given()) file.num_processes.reset();
   if (flags.placement.device) file.gpu_ids.reset();
   if (flags.placement.device) file.cpu = {};
@@ -138,7 +138,7 @@ void merge_hosts(HostOptions& hosts, const AccelerateOptions& options) {
   merge("master-port", hosts.master_port, "main-process-port", options.main_process_port);
 }
 
-void merge_count(RunOptions& options) {
+void merge_count(LaunchOptions& options) {
   if (!options.accelerate.num_processes) return;
   const int total = *options.accelerate.num_processes;
   const int hosts = options.hosts.nnodes.value_or(NodeCount{}).max;
@@ -170,7 +170,7 @@ std::optional<fs::path> file_of(const AccelerateOptions& options, Dialect dialec
   return std::nullopt;
 }
 
-std::vector<std::string> apply_file(RunOptions& options, const fs::path& path) {
+std::vector<std::string> apply_file(LaunchOptions& options, const fs::path& path) {
   AccelerateFile file;
   std::vector<Field> fields = fields_of(file);
   load_yaml(fields, path, beyond_data_parallelism());
@@ -195,7 +195,7 @@ std::vector<std::string> apply_file(RunOptions& options, const fs::path& path) {
 }
 
 // A value that contradicts tandem's own flag for the same thing is an Error that names both.
-void merge_all(RunOptions& options) {
+void merge_all(LaunchOptions& options) {
   merge_hosts(options.hosts, options.accelerate);
   merge_count(options);
   std::optional<std::string> devices = options.accelerate.gpu_ids;
@@ -249,7 +249,7 @@ void validate(const AccelerateOptions& options) {
   }
 }
 
-SettledOptions settle_accelerate(RunOptions options, Dialect dialect, const Lookup& variable) {
+SettledOptions settle_accelerate(LaunchOptions options, Dialect dialect, const Lookup& variable) {
   SettledOptions settled{.options = std::move(options), .notes = {}};
   if (const auto file = file_of(settled.options.accelerate, dialect, variable)) {
     settled.notes = apply_file(settled.options, *file);

@@ -14,7 +14,7 @@ using Args = std::vector<std::string>;
 using Kind = RankCount::Kind;
 
 SettledOptions settle(const Args& args, Dialect dialect = Dialect::Tandem, const Lookup& variable = variables_in({})) {
-  RunOptions options = default_options(dialect);
+  LaunchOptions options = default_options(dialect);
   load_config(options, args, run_text(dialect));
   return settle_accelerate(options, dialect, variable);
 }
@@ -80,9 +80,10 @@ constexpr const char* kDefaultFile = R"({
 )";
 
 TEST(AccelerateFlags, FillTheGroupsThatTandemReads) {
-  const RunOptions options = settle({"--num_processes", "4", "--num_machines", "2", "--machine_rank", "1",
-                                     "--main_process_ip", "10.0.0.1", "--main_process_port", "0", "--gpu_ids", "2,3"})
-                                 .options;
+  const LaunchOptions options =
+      settle({"--num_processes", "4", "--num_machines", "2", "--machine_rank", "1", "--main_process_ip", "10.0.0.1",
+              "--main_process_port", "0", "--gpu_ids", "2,3"})
+          .options;
   EXPECT_EQ(options.placement.nproc_per_node, (RankCount{Kind::Number, 2}));
   EXPECT_EQ(options.placement.device, "2,3");
   EXPECT_EQ(options.hosts.nnodes, (NodeCount{2, 2}));
@@ -123,7 +124,7 @@ TEST(AccelerateFlags, RefuseWhatMakesNoSense) {
 TEST(AccelerateFile, IsTakenAsAccelerateWritesIt) {
   const TempFile file(kTwoGpus);
   const SettledOptions settled = settle({"--config_file", file.path()});
-  const RunOptions& options = settled.options;
+  const LaunchOptions& options = settled.options;
   EXPECT_EQ(options.placement.nproc_per_node, (RankCount{Kind::Number, 2}));
   EXPECT_EQ(options.placement.device, "0,1");
   EXPECT_EQ(options.hosts.nnodes, (NodeCount{1, 1}));
@@ -135,12 +136,12 @@ TEST(AccelerateFile, IsTakenAsAccelerateWritesIt) {
 
 TEST(AccelerateFile, LosesToFlagsOfBothTools) {
   const TempFile file(kTwoGpus);
-  const RunOptions ours = settle({"--config_file", file.path(), "-n", "4", "--device", "3,2,1,0"}).options;
+  const LaunchOptions ours = settle({"--config_file", file.path(), "-n", "4", "--device", "3,2,1,0"}).options;
   EXPECT_EQ(ours.placement.nproc_per_node, (RankCount{Kind::Number, 4}));
   EXPECT_EQ(ours.placement.device, "3,2,1,0");
-  const RunOptions theirs = settle({"--config_file", file.path(), "--num_processes", "1", "--mixed_precision", "bf16",
-                                    "--no_dynamo_use_dynamic"})
-                                .options;
+  const LaunchOptions theirs = settle({"--config_file", file.path(), "--num_processes", "1", "--mixed_precision",
+                                       "bf16", "--no_dynamo_use_dynamic"})
+                                   .options;
   EXPECT_EQ(theirs.placement.nproc_per_node, (RankCount{Kind::Number, 1}));
   EXPECT_EQ(theirs.accelerate.mixed_precision, "bf16");
   EXPECT_FALSE(theirs.accelerate.dynamo_use_dynamic.on());

@@ -72,7 +72,7 @@ std::string module_path(const ProgramCommand& program, const Surroundings& here)
   return join(path, ":");
 }
 
-void add_threads(Defaults& defaults, std::vector<std::string>& notes, const RunOptions& options, int local_ranks,
+void add_threads(Defaults& defaults, std::vector<std::string>& notes, const LaunchOptions& options, int local_ranks,
                  int cores) {
   if (const auto& threads = options.accelerate.num_cpu_threads_per_process) {
     set_variable(defaults.variables, "OMP_NUM_THREADS", str(*threads));
@@ -85,7 +85,7 @@ void add_threads(Defaults& defaults, std::vector<std::string>& notes, const RunO
   }
 }
 
-void add_kaggle(Defaults& defaults, std::vector<std::string>& notes, const RunOptions& options,
+void add_kaggle(Defaults& defaults, std::vector<std::string>& notes, const LaunchOptions& options,
                 const Surroundings& here) {
   if (!options.environment.kaggle.value.value_or(here.kaggle)) return;
   std::vector<std::string> set;
@@ -162,7 +162,7 @@ Variables read_env_file(const fs::path& path) {
   return variables;
 }
 
-RankVariables rank_variables(const RunOptions& options, Dialect dialect, const ProgramCommand& program,
+RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, const ProgramCommand& program,
                              const World& world, const Surroundings& here) {
   RankVariables result;
   Defaults defaults(here.variable);

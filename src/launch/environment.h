@@ -25,7 +25,7 @@ struct RankVariables {
 };
 
 // What the user set stays as it is; --env-file and then --export win over all.
-RankVariables rank_variables(const RunOptions& options, Dialect dialect, const ProgramCommand& program,
+RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, const ProgramCommand& program,
                              const World& world, const Surroundings& here);
 
 }  // namespace tandem

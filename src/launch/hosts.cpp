@@ -17,7 +17,7 @@ Endpoint endpoint_of(const HostOptions& hosts) {
 }
 
 // Several tasks of the outer launcher on each host are ranks already; one task for each host is a launcher there.
-bool joins_outer(const RunOptions& options, const OuterJob& outer) {
+bool joins_outer(const LaunchOptions& options, const OuterJob& outer) {
   if (outer.launcher.empty() || options.hosts.nnodes || options.hosts.standalone) return false;
   const bool counted = options.placement.nproc_per_node.given();
   if (outer.launcher == "torchrun") return !counted;
@@ -84,7 +84,7 @@ HostPlan several_hosts(const HostOptions& hosts, const Endpoint& endpoint, const
 
 }  // namespace
 
-HostPlan plan_hosts(const RunOptions& options, Dialect dialect, const OuterJob& outer) {
+HostPlan plan_hosts(const LaunchOptions& options, Dialect dialect, const OuterJob& outer) {
   const HostOptions& hosts = options.hosts;
   const OuterJob job = dialect == Dialect::Tandem ? outer : OuterJob{};
   const Endpoint endpoint = endpoint_of(hosts);

@@ -19,6 +19,6 @@ struct HostPlan {
 };
 
 // `outer` counts for tandem's own command line only: the other tools take no notice of Slurm or MPI.
-HostPlan plan_hosts(const RunOptions& options, Dialect dialect, const OuterJob& outer);
+HostPlan plan_hosts(const LaunchOptions& options, Dialect dialect, const OuterJob& outer);
 
 }  // namespace tandem

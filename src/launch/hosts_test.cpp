@@ -9,7 +9,7 @@ namespace {
 using Args = std::vector<std::string>;
 
 HostPlan hosts(const Args& args, Dialect dialect = Dialect::Tandem, const OuterJob& outer = {}) {
-  RunOptions options = default_options(dialect);
+  LaunchOptions options = default_options(dialect);
   load_config(options, args, run_text(dialect));
   return plan_hosts(options, dialect, outer);
 }

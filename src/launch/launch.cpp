@@ -145,7 +145,7 @@ class RestartPolicy {
 
 class Launch {
  public:
-  Launch(const RunOptions& options, RunningJob& job) : options_(options), job_(job), restarts_(options.life) {}
+  Launch(const LaunchOptions& options, RunningJob& job) : options_(options), job_(job), restarts_(options.life) {}
 
   LaunchResult run(const OnStart& on_start) {
     for (int attempt = 0;; ++attempt) {
@@ -261,7 +261,7 @@ class Launch {
     job_.loop.forget(job_.signals.fd());
   }
 
-  const RunOptions& options_;
+  const LaunchOptions& options_;
   RunningJob& job_;
   RestartPolicy restarts_;
   Witness witness_;
@@ -271,7 +271,7 @@ class Launch {
 
 }  // namespace
 
-LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan& wanted, const OnStart& on_start) {
+LaunchResult launch(const LaunchOptions& options, Dialect dialect, const LaunchPlan& wanted, const OnStart& on_start) {
   ReservedPort port;
   if (wanted.hosts_master) port = reserve_port(wanted.master_port);
   const int port_number = wanted.hosts_master ? port.number : wanted.master_port;

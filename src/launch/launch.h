@@ -19,6 +19,7 @@ struct LaunchResult {
 // Starts the ranks of a plan and returns when the last process of them is gone. What happens is told on standard error
 // and recorded in the job's folder. A failed group is started again as often as the options allow, on the same port.
 // `on_start` is called once the first ranks run, with the job's name and the file for what a detached launcher says.
-LaunchResult launch(const RunOptions& options, Dialect dialect, const LaunchPlan& wanted, const OnStart& on_start = {});
+LaunchResult launch(const LaunchOptions& options, Dialect dialect, const LaunchPlan& wanted,
+                    const OnStart& on_start = {});
 
 }  // namespace tandem

@@ -34,7 +34,7 @@ class SampleMachine {
 
   // What `args` make of this machine: flags, then a program.
   LaunchPlan plan(const std::vector<std::string>& args, Dialect dialect = Dialect::Tandem) {
-    RunOptions options = default_options(dialect);
+    LaunchOptions options = default_options(dialect);
     const LoadedConfig loaded = load_config(options, args, run_text(dialect));
     here.variable = variables_in(variables);
     return make_plan(options, dialect, loaded.rest, here);

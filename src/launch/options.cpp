@@ -163,8 +163,8 @@ void validate(const StreamOptions& options) {
   check_unset("numa-binding", options.numa_binding.value_or(""), "start the program through numactl");
 }
 
-RunOptions default_options(Dialect dialect) {
-  RunOptions options;
+LaunchOptions default_options(Dialect dialect) {
+  LaunchOptions options;
   if (const auto grace = environment_variable(kGraceVariable)) {
     options.life.shutdown_timeout = parse_grace(*grace);
   }

@@ -193,7 +193,7 @@ void visit_fields(AccelerateOptions& o, Visitor&& field) {
 }
 
 // The command line of `tandem run`. Each group has checks of its own, since flags that contradict each other are near.
-struct RunOptions {
+struct LaunchOptions {
   PlacementOptions placement;
   HostOptions hosts;
   ProgramOptions program;
@@ -204,7 +204,7 @@ struct RunOptions {
 };
 
 template <class Visitor>
-void visit_fields(RunOptions& o, Visitor&& field) {
+void visit_fields(LaunchOptions& o, Visitor&& field) {
   field("", o.placement, "ranks and devices");
   field("", o.hosts, "hosts");
   field("", o.program, "program");
@@ -230,7 +230,7 @@ enum class Dialect {
   Launch,  // torch.distributed.launch
 };
 
-RunOptions default_options(Dialect dialect);
+LaunchOptions default_options(Dialect dialect);
 ProgramText run_text(Dialect dialect);
 
 }  // namespace tandem

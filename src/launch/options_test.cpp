@@ -15,8 +15,8 @@ namespace {
 using Args = std::vector<std::string>;
 using namespace std::chrono_literals;
 
-RunOptions load(const Args& args, Dialect dialect = Dialect::Tandem) {
-  RunOptions options = default_options(dialect);
+LaunchOptions load(const Args& args, Dialect dialect = Dialect::Tandem) {
+  LaunchOptions options = default_options(dialect);
   load_config(options, args, run_text(dialect));
   return options;
 }
@@ -38,7 +38,7 @@ std::string message_of(const Args& args) {
 
 // The value of a field after loading, as people write it.
 std::string value_after(const Args& args, const std::string& name) {
-  RunOptions options;
+  LaunchOptions options;
   const LoadedConfig loaded = load_config(options, args, run_text(Dialect::Tandem));
   const auto field = std::ranges::find(loaded.fields, name, &Field::name);
   if (field == loaded.fields.end()) return "no such field";
@@ -87,7 +87,7 @@ std::string variable_of(const std::string& name) {
   return "PET_" + upper;
 }
 
-TEST(RunOptions, TakeEveryFlagOfTorchrunInBothSpellingsAndByVariable) {
+TEST(LaunchOptions, TakeEveryFlagOfTorchrunInBothSpellingsAndByVariable) {
   for (const auto& [name, value] : kTorchrunFlags) {
     EXPECT_EQ(value_after({"--" + name + "=" + value}, name), value) << name;
     EXPECT_EQ(value_after({"--" + replace_all(name, "-", "_"), value}, name), value) << name;
@@ -103,7 +103,7 @@ TEST(RunOptions, TakeEveryFlagOfTorchrunInBothSpellingsAndByVariable) {
   }
 }
 
-TEST(RunOptions, TakeShortFlags) {
+TEST(LaunchOptions, TakeShortFlags) {
   EXPECT_EQ(value_after({"-n", "4"}, "nproc-per-node"), "4");
   EXPECT_EQ(value_after({"--nproc", "gpu"}, "nproc-per-node"), "gpu");
   EXPECT_EQ(value_after({"-m", "package.train"}, "module"), "true");
@@ -114,20 +114,20 @@ TEST(RunOptions, TakeShortFlags) {
   EXPECT_EQ(value_after({"--no-inject"}, "inject"), "false");
 }
 
-TEST(RunOptions, KnowWhetherKaggleWasAskedFor) {
+TEST(LaunchOptions, KnowWhetherKaggleWasAskedFor) {
   EXPECT_EQ(load({}).environment.kaggle.value, std::nullopt);
   EXPECT_EQ(load({"--kaggle"}).environment.kaggle.value, true);
   EXPECT_EQ(load({"--no-kaggle"}).environment.kaggle.value, false);
 }
 
-TEST(RunOptions, LeaveTheProgramAndItsArgumentsAlone) {
-  RunOptions options;
+TEST(LaunchOptions, LeaveTheProgramAndItsArgumentsAlone) {
+  LaunchOptions options;
   const Args args = {"--nproc_per_node=2", "--standalone", "train.py", "--nproc_per_node", "9", "-m"};
   EXPECT_EQ(load_config(options, args, run_text(Dialect::Torchrun)).rest,
             (Args{"train.py", "--nproc_per_node", "9", "-m"}));
 }
 
-TEST(RunOptions, HaveTheDefaultsOfTheToolThatIsCalled) {
+TEST(LaunchOptions, HaveTheDefaultsOfTheToolThatIsCalled) {
   EXPECT_FALSE(default_options(Dialect::Tandem).placement.nproc_per_node.given());
   EXPECT_EQ(default_options(Dialect::Tandem).life.min_uptime, 10s);
   for (const Dialect dialect : {Dialect::Torchrun, Dialect::Launch}) {
@@ -141,7 +141,7 @@ TEST(RunOptions, HaveTheDefaultsOfTheToolThatIsCalled) {
   EXPECT_EQ(run_text(Dialect::Accelerate).name, "accelerate launch");
 }
 
-TEST(RunOptions, TakeTorchrunsVariableForTheGraceUnlessAFlagSaysIt) {
+TEST(LaunchOptions, TakeTorchrunsVariableForTheGraceUnlessAFlagSaysIt) {
   const TempVariable grace("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "90");
   EXPECT_EQ(load({}).life.shutdown_timeout, 90s);
   EXPECT_EQ(load({"--shutdown-timeout", "5"}).life.shutdown_timeout, 5s);
@@ -149,16 +149,16 @@ TEST(RunOptions, TakeTorchrunsVariableForTheGraceUnlessAFlagSaysIt) {
   EXPECT_EQ(message_of({}), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT is long, not a time");
 }
 
-TEST(RunOptions, ComeBackFromTheFileTheyAreStoredIn) {
-  RunOptions stored =
+TEST(LaunchOptions, ComeBackFromTheFileTheyAreStoredIn) {
+  LaunchOptions stored =
       load({"-n", "auto", "--nnodes", "2", "-r", "0:1,12:2", "--tee", "all", "-x", "A=1,2", "--no-kaggle", "--cpu",
             "--stall-timeout", "5m", "--pass-local-rank", "dash", "--node-rank", "1"});
   const TempFile file(config_yaml(fields_of(stored)));
-  RunOptions loaded = load({"--config", file.path()});
+  LaunchOptions loaded = load({"--config", file.path()});
   EXPECT_EQ(config_yaml(fields_of(loaded)), config_yaml(fields_of(stored)));
 }
 
-TEST(RunOptions, RefuseCountsAndPlacesThatMakeNoSense) {
+TEST(LaunchOptions, RefuseCountsAndPlacesThatMakeNoSense) {
   EXPECT_EQ(failure_of({"-n", "0"}),
             "nproc-per-node is 0, not a number of ranks from 1 to 4096 (--nproc-per-node) | try `tandem run -n 2 ...`");
   EXPECT_EQ(message_of({"-n", "4097"}),
@@ -178,7 +178,7 @@ TEST(RunOptions, RefuseCountsAndPlacesThatMakeNoSense) {
   EXPECT_EQ(message_of({"--device="}), "device is empty (--device)");
 }
 
-TEST(RunOptions, RefuseRendezvousThatTandemDoesNotDo) {
+TEST(LaunchOptions, RefuseRendezvousThatTandemDoesNotDo) {
   EXPECT_EQ(failure_of({"--rdzv-backend", "etcd-v2"}),
             "rdzv-backend is etcd-v2, and tandem needs no etcd: hosts meet at rank 0 (--rdzv-backend) | use --nnodes, "
             "--node-rank and --master-addr");
@@ -192,7 +192,7 @@ TEST(RunOptions, RefuseRendezvousThatTandemDoesNotDo) {
             "rdzv-conf holds colour=red, which tandem does not do (--rdzv-conf)");
 }
 
-TEST(RunOptions, RefuseWhatOnlyTorchrunDoesAndSayWhatToDoInstead) {
+TEST(LaunchOptions, RefuseWhatOnlyTorchrunDoesAndSayWhatToDoInstead) {
   EXPECT_EQ(failure_of({"--numa-binding", "node"}),
             "numa-binding is node, which only torchrun does (--numa-binding) | start the program through numactl");
   EXPECT_EQ(failure_of({"--logs-specs", "mine"}),
@@ -210,7 +210,7 @@ TEST(RunOptions, RefuseWhatOnlyTorchrunDoesAndSayWhatToDoInstead) {
             "start-method is fork, and every rank is a fresh process (--start-method)");
 }
 
-TEST(RunOptions, RefuseContradictionsAndTimesBelowNothing) {
+TEST(LaunchOptions, RefuseContradictionsAndTimesBelowNothing) {
   EXPECT_EQ(message_of({"-m", "--no-python", "x"}),
             "module and no-python exclude each other: only Python has modules (--module, --no-python)");
   EXPECT_EQ(message_of({"--max-restarts", "-1"}), "max-restarts is -1, less than none (--max-restarts)");
@@ -225,7 +225,7 @@ TEST(RunOptions, RefuseContradictionsAndTimesBelowNothing) {
   EXPECT_EQ(message_of({"--role="}), "role is empty (--role)");
 }
 
-TEST(RunOptions, RefuseWhatIsNotDataParallelismByItsName) {
+TEST(LaunchOptions, RefuseWhatIsNotDataParallelismByItsName) {
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"--use_fsdp", "FSDP, which shards the model"},
       {"--fsdp_offload_params=true", "FSDP, which shards the model"},

@@ -7,9 +7,9 @@
 #include <array>
 #include <iterator>
 
+#include "base/devices.h"
 #include "base/text.h"
 #include "launch/accelerate.h"
-#include "launch/devices.h"
 #include "launch/environment.h"
 #include "launch/hosts.h"
 #include "launch/program.h"
@@ -86,7 +86,7 @@ World world_of(const HostPlan& hosts, int num_ranks, const OuterJob& outer) {
           .num_nodes = hosts.num_nodes};
 }
 
-WorkerEnv worker_env(const RunOptions& options, const std::string& name, const HostPlan& hosts, int num_ranks,
+WorkerEnv worker_env(const LaunchOptions& options, const std::string& name, const HostPlan& hosts, int num_ranks,
                      const Surroundings& here) {
   // A worker of torchrun has all of it already, and may find its store in torchrun itself.
   if (hosts.joins && here.outer.launcher == "torchrun") return read_worker_env(here.variable);
@@ -108,7 +108,7 @@ std::optional<std::string> visible_devices(const DevicePlan& devices, bool one_e
 }
 
 // What was asked for and makes no difference here.
-std::vector<std::string> notes_of(const RunOptions& options, const Surroundings& here) {
+std::vector<std::string> notes_of(const LaunchOptions& options, const Surroundings& here) {
   std::vector<std::string> notes;
   if (options.accelerate.multi_gpu && here.gpus.size() < 2) {
     notes.push_back(str("multi-gpu, and ", here.gpus.empty() ? "no GPU is" : "one GPU is", " visible"));
@@ -140,11 +140,11 @@ void set_devices(Variables& variables, const LaunchPlan& plan, int local_rank) {
 
 }  // namespace
 
-LaunchPlan make_plan(const RunOptions& given, Dialect dialect, const std::vector<std::string>& program_and_arguments,
+LaunchPlan make_plan(const LaunchOptions& given, Dialect dialect, const std::vector<std::string>& program_and_arguments,
                      const Surroundings& here) {
   LaunchPlan plan;
   SettledOptions settled = settle_accelerate(given, dialect, here.variable);
-  const RunOptions& options = settled.options;
+  const LaunchOptions& options = settled.options;
   const ProgramCommand program = program_command(options.program, dialect, program_and_arguments, here);
   HostPlan hosts = plan_hosts(options, dialect, here.outer);
   DevicePlan devices = hosts.joins ? place_tasks(options.placement, here)

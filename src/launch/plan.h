@@ -31,7 +31,7 @@ struct LaunchPlan {
 };
 
 // `program_and_arguments` is what follows the flags.
-LaunchPlan make_plan(const RunOptions& given, Dialect dialect, const std::vector<std::string>& program_and_arguments,
+LaunchPlan make_plan(const LaunchOptions& given, Dialect dialect, const std::vector<std::string>& program_and_arguments,
                      const Surroundings& here);
 
 // What one rank executes, and the variables that are put over the inherited ones.

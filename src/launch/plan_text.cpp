@@ -6,18 +6,6 @@
 namespace tandem {
 namespace {
 
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  return str('\'', replace_all(word, "'", "'\\''"), '\'');
-}
-
-std::string command_line(const std::vector<std::string>& command) {
-  std::vector<std::string> words;
-  for (const std::string& word : command) words.push_back(quoted(word));
-  return join(words, " ");
-}
-
 // A port that is any free one is not known before the start.
 std::vector<RankStart> starts_of(const LaunchPlan& plan) {
   std::vector<RankStart> starts;
@@ -40,7 +28,7 @@ bool is_shared(const Variables::value_type& variable, const std::vector<RankStar
 }
 
 std::string assignment(const Variables::value_type& variable) {
-  return str(variable.first, '=', quoted(variable.second));
+  return str(variable.first, '=', shell_quoted(variable.second));
 }
 
 }  // namespace

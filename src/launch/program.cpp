@@ -1,21 +1,16 @@
 #include "launch/program.h"
 
 #include <tandem/error.h>
-#include <unistd.h>
 
 #include <algorithm>
 
+#include "base/program.h"
 #include "base/text.h"
 
 namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_program(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
-}
 
 bool is_on_path(const std::string& name, const Lookup& variable) {
   const std::vector<std::string> folders = split(variable("PATH").value_or("/bin:/usr/bin"), ':');

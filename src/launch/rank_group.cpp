@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <filesystem>
 
 #include "base/text.h"
 #include "base/worker_env.h"
@@ -57,6 +58,8 @@ void RankGroup::start(int local_rank) {
   const RankFiles files = job_.streams.files_of(local_rank, attempt_);
   auto rank = std::make_unique<Rank>(number, files.output, job_, local_rank);
   rank->error_file = files.error_file;
+  std::error_code not_there;
+  std::filesystem::remove(files.error_file, not_there);  // of a job that had the same log folder
   RankStart begin = rank_start(job_.plan, local_rank, job_.port, attempt_);
   begin.variables.emplace_back("TORCHELASTIC_ERROR_FILE", files.error_file.string());
   rank->process.emplace(spawn({.command = std::move(begin.command),

@@ -25,7 +25,7 @@ namespace tandem {
 
 // What a job holds from its first attempt to its last.
 struct RunningJob {
-  const RunOptions& options;
+  const LaunchOptions& options;
   const LaunchPlan& plan;
   const StreamChoice& streams;
   JobFolder& folder;

@@ -12,28 +12,11 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/program.h"
 #include "base/text.h"
 
 namespace tandem {
 namespace {
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
-std::string start_hint(const std::string& program, int error) {
-  if (error != ENOENT) return "check that it is a program and may be executed (chmod +x)";
-  const bool is_there = program.find('/') != program.npos && ::access(program.c_str(), F_OK) == 0;
-  return is_there ? "it is there, but the program that its first line (#!) names is not"
-                  : "check the name; a program in this folder is ./NAME";
-}
-
-[[noreturn]] void fail_start(const std::string& program, int error) {
-  fail(ErrorKind::Launch, str("cannot start ", program, ": ", errno_text(error)), start_hint(program, error));
-}
 
 struct Image {
   char** argv;
@@ -105,8 +88,8 @@ bool Process::collect(int wait_options) {
 }
 
 Process spawn(const ProcessPlan& plan) {
-  std::vector<char*> argv = pointers(plan.command);
-  std::vector<char*> environment = pointers(plan.environment);
+  std::vector<char*> argv = exec_words(plan.command);
+  std::vector<char*> environment = exec_words(plan.environment);
   Pipe error_pipe = make_pipe();
   const Image image{.argv = argv.data(),
                     .environment = environment.data(),
@@ -129,11 +112,6 @@ Process spawn(const ProcessPlan& plan) {
          pidfd_error == ENOSYS ? "Linux 5.3 or newer is needed" : "check the limit of open files (ulimit -n)");
   }
   return process;
-}
-
-void become_program(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
-  ::execvpe(command.front().c_str(), pointers(command).data(), pointers(environment).data());
-  fail_start(command.front(), errno);
 }
 
 }  // namespace tandem

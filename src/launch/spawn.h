@@ -74,7 +74,4 @@ class Process {
 // A program that cannot be executed is an Error of kind Launch.
 Process spawn(const ProcessPlan& plan);
 
-// Takes the place of this process. Returns only by an Error of kind Launch.
-[[noreturn]] void become_program(const std::vector<std::string>& command, const std::vector<std::string>& environment);
-
 }  // namespace tandem

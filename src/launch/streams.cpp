@@ -34,7 +34,7 @@ OwnStreams own_streams(const Lookup& lookup) {
           .no_colour = lookup("NO_COLOR").has_value()};
 }
 
-StreamChoice::StreamChoice(const RunOptions& options, Dialect dialect, const LaunchPlan& plan, OwnStreams own,
+StreamChoice::StreamChoice(const LaunchOptions& options, Dialect dialect, const LaunchPlan& plan, OwnStreams own,
                            fs::path log_dir)
     : options_(options.streams),
       plan_(plan),

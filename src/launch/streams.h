@@ -29,7 +29,7 @@ struct RankFiles {
 // in its log, and torchrun's files where its flags ask for them.
 class StreamChoice {
  public:
-  StreamChoice(const RunOptions& options, Dialect dialect, const LaunchPlan& plan, OwnStreams own,
+  StreamChoice(const LaunchOptions& options, Dialect dialect, const LaunchPlan& plan, OwnStreams own,
                std::filesystem::path log_dir);
 
   ConsoleOptions console(const std::string& prefix_template) const;

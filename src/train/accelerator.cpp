@@ -89,6 +89,7 @@ torch::Device Accelerator::device() const { return run_->comm.device(); }
 Precision Accelerator::precision() const { return run_->precision.precision; }
 const BatchPlan& Accelerator::batch_plan() const { return run_->plan; }
 Communicator& Accelerator::comm() { return run_->comm; }
+const std::filesystem::path& Accelerator::folder() const { return run_->place.folder; }
 const AcceleratorOptions& Accelerator::options() const { return run_->options; }
 
 void Accelerator::set_model(torch::nn::Module& module, Reducer& reducer) {

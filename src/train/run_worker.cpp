@@ -1,11 +1,20 @@
 #include <c10/util/Exception.h>
 #include <malloc.h>
+#include <tandem/communicator.h>
 #include <tandem/error.h>
 #include <tandem/run_worker.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <span>
+#include <utility>
+
 #include "base/fd.h"
 #include "base/text.h"
+#include "base/worker_env.h"
+#include "train/run_folder.h"
+#include "train/self_launch.h"
 
 namespace tandem {
 namespace {
@@ -15,22 +24,11 @@ int report(const std::exception& error, const std::string& where) {
   return exit_code(error);
 }
 
-// What one step frees, the next one needs again. Given back to the kernel, it comes again page by page, each of them
-// cleared: 4 % of the step of a small GPT. Blocks above 32 MiB, the most that glibc allows, are still given back.
-void keep_freed_memory() {
-  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
-}
-
-}  // namespace
-
-int run_worker(const std::function<void(const World& world)>& body) {
+// The exit code of `body`, which says in `where` at which place of the run it is.
+int code_of(const std::function<void(std::string& where)>& body) {
   std::string where;
   try {
-    keep_freed_memory();
-    const World world = current_world();
-    where = str("rank ", world.rank, " of ", world.size);
-    body(world);
+    body(where);
     return 0;
   } catch (const c10::OutOfMemoryError& error) {
     return report(Error(ErrorKind::Device, error.what_without_backtrace(), "use a smaller batch"), where);
@@ -39,6 +37,64 @@ int run_worker(const std::function<void(const World& world)>& body) {
   } catch (const std::exception& error) {
     return report(error, where);
   }
+}
+
+std::string place_text(const World& world) { return str("rank ", world.rank, " of ", world.size); }
+
+// What one step frees, the next one needs again. Given back to the kernel, it comes again page by page, each of them
+// cleared: 4 % of the step of a small GPT. Blocks above 32 MiB, the most that glibc allows, are still given back.
+void keep_freed_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
+}
+
+void print(const std::string& text) {
+  if (write_all(STDOUT_FILENO, text)) return;
+  fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is sent");
+}
+
+// Rank 0 makes it, so that all ranks have the same one, on several hosts too.
+std::filesystem::path open_run_folder(const RunRequest& request, const WorkerEnv& env, Communicator& comm) {
+  const std::vector<std::string> devices = comm.all_gather_bytes(comm.device().str());
+  std::filesystem::path folder;
+  if (comm.world().is_main()) {
+    const WallTime now = std::chrono::system_clock::now();
+    folder = make_run_folder(request, env, now);
+    record_start(folder, request, env, devices, now);
+  }
+  return comm.all_gather_bytes(folder.native()).front();
+}
+
+}  // namespace
+
+int run_worker(const std::function<void(const World& world)>& body) {
+  return code_of([&](std::string& where) {
+    keep_freed_memory();
+    const World world = current_world();
+    where = place_text(world);
+    body(world);
+  });
+}
+
+int detail::run_worker(const std::vector<std::string>& command, const ProgramText& program,
+                       const WorkerOptions& options, const std::function<void(Accelerator&)>& body) {
+  return code_of([&](std::string& where) {
+    const WorkerEnv env = read_worker_env();
+    if (env.is_launched) where = place_text(env.world);
+    const LoadedConfig loaded = load_fields(options.fields, std::span(command).subspan(1), program, options.validate);
+    if (loaded.text) return print(*loaded.text);
+    const RunRequest request{program.name, command, options.accelerator.run, loaded.fields};
+    launch_if_needed(request, env);
+    where = place_text(env.world);
+    keep_freed_memory();
+    Communicator comm = Communicator::join(options.accelerator.comm);
+    const std::filesystem::path folder = open_run_folder(request, env, comm);
+    Accelerator accelerator(
+        std::move(comm), options.accelerator,
+        {.folder = folder, .settings = config_table(loaded.fields), .go_on = go_on_command(folder, request, env)});
+    body(accelerator);
+    accelerator.end_training();
+  });
 }
 
 }  // namespace tandem

@@ -101,6 +101,12 @@ class Cause(LaunchTest):
         result = self.run_ranks(sys.executable, "silent.py")
         self.assertIn("RuntimeError: said nowhere", result.stderr)
 
+    def test_is_not_that_of_an_earlier_job_with_the_same_log_folder(self):
+        logs = {"TANDEM_LOG_DIR": str(self.folder / "logs")}
+        self.assertIn("ValueError: old", self.run_ranks(self.write("old.py", "raise ValueError('old')"), env=logs).stderr)
+        self.assertTrue((self.folder / "logs" / "rank0.error0.json").exists())
+        self.assertNotIn("ValueError", self.run_ranks("sh", "-c", "exit 3", env=logs).stderr)
+
     def test_is_passed_on_in_torchruns_format(self):
         error = self.folder / "outer.json"
         self.run_ranks("-n", "2", sys.executable, "-c", "raise ValueError('boom')", env={"TORCHELASTIC_ERROR_FILE": str(error)})

@@ -1,4 +1,4 @@
-#include "launch/devices.h"
+#include "base/devices.h"
 
 #include <tandem/error.h>
 
@@ -31,26 +31,16 @@ std::optional<int> to_count(std::string_view text) {
   return static_cast<int>(*number);
 }
 
-// The value of "Key:   value" in a file of such lines.
-std::string value_of(std::string_view text, std::string_view key) {
-  for (const std::string& line : split(text, '\n')) {
-    const std::string_view rest = line;
-    if (rest.starts_with(key) && rest.substr(key.size()).starts_with(':')) {
-      return std::string(trim(rest.substr(key.size() + 1)));
-    }
-  }
-  return {};
-}
-
 // The driver's files are named by bus address ("0000:3b:00.0"), so their order is the bus order.
 std::vector<Gpu> described_gpus(const fs::path& root) {
   const fs::path folder = root / "proc/driver/nvidia/gpus";
   std::vector<Gpu> gpus;
   for (const std::string& address : names_in(folder)) {
     const std::string text = read_if_there(folder / address / "information").value_or("");
-    const auto number = to_count(value_of(text, "Device Minor"));
+    const auto number = to_count(value_of_line(text, "Device Minor"));
     if (number)
-      gpus.push_back({.number = *number, .uuid = value_of(text, "GPU UUID"), .name = value_of(text, "Model")});
+      gpus.push_back(
+          {.number = *number, .uuid = value_of_line(text, "GPU UUID"), .name = value_of_line(text, "Model")});
   }
   return gpus;
 }

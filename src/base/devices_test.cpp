@@ -1,4 +1,4 @@
-#include "launch/devices.h"
+#include "base/devices.h"
 
 #include <gtest/gtest.h>
 #include <tandem/error.h>

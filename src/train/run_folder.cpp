@@ -1,0 +1,182 @@
+#include "train/run_folder.h"
+
+#include <sys/stat.h>
+#include <tandem/config.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "checkpoint/files.h"
+#include "monitor/append_file.h"
+#include "train/run_environment.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLatest = "latest";
+
+bool goes_on(const std::string& resume) { return resume == "latest" || resume == "weights"; }
+
+[[noreturn]] void fail_to_make(const fs::path& folder, const std::string& why) {
+  fail(ErrorKind::Data, str("run folder: cannot make ", folder, ": ", why),
+       "name a place that you may write to: --run-dir DIR");
+}
+
+// Whether it was not there before.
+bool make_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0777) == 0) return true;
+  const int error = errno;
+  std::error_code ignored;
+  if (error == EEXIST && fs::is_directory(folder, ignored)) return false;
+  fail_to_make(folder, errno_text(error));
+}
+
+// Of two runs that begin in the same second, mkdir decides which gets the name; the other is the second.
+fs::path make_new_folder(const fs::path& wanted) {
+  fs::path folder = wanted;
+  for (int number = 2; !make_folder(folder); ++number) folder = str(wanted, '-', number);
+  return folder;
+}
+
+// "tandem summarize" is summarize; what is not fit for a file's name becomes a dash.
+std::string plain_name(std::string name) {
+  constexpr std::string_view kTandem = "tandem ";
+  if (name.starts_with(kTandem)) name.erase(0, kTandem.size());
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0 && c != '_' && c != '-' && c != '.'; }, '-');
+  return name.empty() || name.front() == '.' ? str("run", name) : name;
+}
+
+// "20261115-052343"
+std::string time_name(WallTime now) {
+  std::string text = utc_text(now).substr(0, 19);
+  for (const char* mark : {"-", ":"}) text = replace_all(text, mark, "");
+  return replace_all(text, "T", "-");
+}
+
+// The launcher's name for this run; empty: it has none that is this run's alone.
+std::string name_by_launcher(const WorkerEnv& env, const std::string& program) {
+  if (!env.tandem_run_id.empty()) return env.tandem_run_id.substr(env.tandem_run_id.rfind('/') + 1);
+  return env.run_id == WorkerEnv{}.run_id ? "" : str(program, '-', plain_name(env.run_id));
+}
+
+fs::path find_run(const fs::path& run_dir, const std::string& name) {
+  std::error_code no_link;
+  std::error_code ignored;
+  const fs::path target = fs::read_symlink(run_dir / name, no_link);
+  fs::path folder = run_dir / (no_link ? fs::path(name) : target);
+  if (fs::is_directory(folder, ignored)) return folder;
+  fail(ErrorKind::Checkpoint, str("resume: there is no run to go on with: ", run_dir / name, " is not there"),
+       "start one without --resume, or say where it is with --run-dir and --name");
+}
+
+fs::path choose_folder(const RunRequest& request, const WorkerEnv& env, const fs::path& run_dir, WallTime now) {
+  const std::string& name = request.options.name;
+  if (goes_on(request.resume())) return find_run(run_dir, name.empty() ? kLatest : name);
+  const std::string program = plain_name(request.program);
+  const std::string known_name = name.empty() ? name_by_launcher(env, program) : name;
+  // torchrun without an id: what the attempt before has made is the newest there is.
+  if (known_name.empty() && env.restart_count > 0) return find_run(run_dir, kLatest);
+
+  std::error_code error;
+  fs::create_directories(run_dir, error);
+  if (error) fail_to_make(run_dir, error.message());
+  if (known_name.empty()) return make_new_folder(run_dir / str(program, '-', time_name(now)));
+  make_folder(run_dir / known_name);
+  return run_dir / known_name;
+}
+
+// A convenience: where there can be no link, or something else has its name, there is none.
+void point_latest_to(const fs::path& folder) {
+  const fs::path latest = folder.parent_path() / kLatest;
+  const fs::path temporary = folder.parent_path() / str('.', kLatest, '-', ::getpid());
+  std::error_code error;
+  if (latest == folder || (fs::exists(fs::symlink_status(latest, error)) && !fs::is_symlink(latest, error))) return;
+  fs::remove(temporary, error);
+  fs::create_symlink(folder.filename(), temporary, error);
+  if (!error) fs::rename(temporary, latest, error);
+  if (error) fs::remove(temporary, error);
+}
+
+// Taken again, it must neither go on with this run nor write into its folder.
+std::string reusable_config(const RunRequest& request) {
+  std::vector<Field> fields = request.fields;
+  std::erase_if(fields, [&](const Field& field) {
+    return field.name == "name" || (field.name == "resume" && goes_on(request.resume()));
+  });
+  return config_yaml(fields);
+}
+
+// What to paste for the same ranks. A program that launched itself needs no launcher.
+std::string paste_text(std::span<const std::string> command, const WorkerEnv& env) {
+  const bool by_launcher = env.is_launched && env.run_folder.empty();
+  return str(by_launcher ? str("tandem run -n ", env.world.local_size, ' ') : "", command_line(command));
+}
+
+std::string start_line(const RunRequest& request, const WorkerEnv& env, WallTime now) {
+  const std::string restart = env.restart_count > 0 ? str(", restart ", env.restart_count) : "";
+  return str(paste_text(request.command, env), "  # ", utc_text(now), restart, '\n');
+}
+
+std::vector<std::string> without_flag(const std::vector<std::string>& words, const std::string& flag) {
+  std::vector<std::string> rest;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == flag) {
+      ++i;  // its value
+    } else if (!words[i].starts_with(flag + "=")) {
+      rest.push_back(words[i]);
+    }
+  }
+  return rest;
+}
+
+}  // namespace
+
+void validate(const RunOptions& o) {
+  if (o.nproc.value_or(1) < 1) fail(ErrorKind::Config, str("nproc is ", *o.nproc), "give at least 1");
+  const bool is_place = o.name.find('/') != std::string::npos || o.name == "." || o.name == ".." || o.name == kLatest;
+  if (is_place) {
+    fail(ErrorKind::Config, str("name is '", o.name, "', which is no name for a folder of its own"),
+         "give a name without '/'; --run-dir says where the folder is made");
+  }
+}
+
+std::string RunRequest::resume() const {
+  const auto found = std::ranges::find(fields, "resume", &Field::name);
+  const Written value = found == fields.end() ? Written() : found->get();
+  const auto* text = std::get_if<std::string>(&value);
+  return text == nullptr ? "auto" : *text;
+}
+
+fs::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now) {
+  if (!env.run_folder.empty()) return env.run_folder;
+  fs::path folder = choose_folder(request, env, fs::absolute(request.options.run_dir), now);
+  point_latest_to(folder);
+  return folder;
+}
+
+void record_start(const fs::path& folder, const RunRequest& request, const WorkerEnv& env,
+                  const std::vector<std::string>& devices, WallTime now) {
+  replace_file(kernel_files(), folder / "config.yaml", {.text = reusable_config(request)});
+  replace_file(kernel_files(), folder / "environment.json",
+               {.text = str(json_text_indented(run_environment(env, devices)), '\n')});
+  AppendFile commands(folder / "command.txt");
+  commands.drop_torn_line();
+  commands.append(start_line(request, env, now));
+}
+
+std::string go_on_command(const fs::path& folder, const RunRequest& request, const WorkerEnv& env) {
+  std::vector<std::string> words = without_flag(without_flag(request.command, "--name"), "--resume");
+  words.insert(words.end(), {"--name", folder.filename(), "--resume", "latest"});
+  return paste_text(words, env);
+}
+
+}  // namespace tandem

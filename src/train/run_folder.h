@@ -1,0 +1,41 @@
+#pragma once
+
+#include <tandem/field.h>
+#include <tandem/run_options.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/worker_env.h"
+
+namespace tandem {
+
+// A run as its command line asks for it.
+struct RunRequest {
+  std::string program;               // its name in words: "tandem summarize"
+  std::vector<std::string> command;  // as it was executed
+  const RunOptions& options;         // that the fields refer to
+  std::vector<Field> fields;         // all settings; one named "resume" says whether an older run goes on
+
+  std::string resume() const;  // "auto" where there is no such setting
+};
+
+using WallTime = std::chrono::system_clock::time_point;
+
+// Chooses the folder of the run, makes it if it is not there, and lets `latest` beside it point to it. The name is, of
+// these, the first that there is: --name; with --resume latest or weights the run that `latest` points to; the
+// launcher's own name for the run, which stays the same when it starts the ranks again; the program and the time.
+// One process of a run calls this. What it gets is a whole path.
+std::filesystem::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now);
+
+// Writes config.yaml and environment.json anew, and adds a line to command.txt. `devices` has one for each rank.
+// The settings are whole, but for those by which the run found its folder: who takes them again, begins another run.
+void record_start(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env,
+                  const std::vector<std::string>& devices, WallTime now);
+
+// What to paste to go on with the run of that folder, on the same ranks.
+std::string go_on_command(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env);
+
+}  // namespace tandem

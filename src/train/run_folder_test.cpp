@@ -1,0 +1,192 @@
+#include "train/run_folder.h"
+
+#include <gtest/gtest.h>
+#include <tandem/config.h>
+
+#include <set>
+#include <thread>
+
+#include "base/error_test.h"
+#include "base/fd.h"
+#include "base/temp_test.h"
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Lines = std::vector<std::string>;
+
+constexpr WallTime kMoment = std::chrono::sys_days(std::chrono::year(2026) / 11 / 15) + 5h + 23min + 43s;
+
+struct ToyOptions {
+  RunOptions run;
+  std::string resume = "auto";
+  double lr = 0.1;
+};
+
+template <class Visitor>
+void visit_fields(ToyOptions& o, Visitor&& field) {
+  field("", o.run, "ranks and folder");
+  field("resume", o.resume, "whether an older run goes on");
+  field("lr", o.lr, "learning rate");
+}
+
+ToyOptions taken_again(const fs::path& folder) {
+  ToyOptions options;
+  load_config(options, Lines{"--config", folder / "config.yaml"}, {"toy", "", "", {}});
+  return options;
+}
+
+class RunFolder : public testing::Test {
+ protected:
+  RunFolder() { options_.run.run_dir = runs_; }
+
+  RunRequest request() { return {"tandem toy", {"./toy", "--note", "a b"}, options_.run, fields_of(options_)}; }
+  fs::path make(const WorkerEnv& env = {}) { return make_run_folder(request(), env, kMoment); }
+  void record(const fs::path& folder, const WorkerEnv& env = {}) {
+    record_start(folder, request(), env, {"cpu"}, kMoment);
+  }
+  Error error() {
+    return error_of([&] { make(); });
+  }
+
+  TempFolder temporary_;
+  fs::path runs_ = fs::path(temporary_.path()) / "deep/runs";
+  ToyOptions options_;
+};
+
+TEST_F(RunFolder, IsNamedByTheProgramAndTheTimeAndIsNotShared) {
+  EXPECT_EQ(make(), runs_ / "toy-20261115-052343");
+  EXPECT_EQ(make(), runs_ / "toy-20261115-052343-2");
+  EXPECT_EQ(make(), runs_ / "toy-20261115-052343-3");
+  EXPECT_TRUE(fs::is_directory(runs_ / "toy-20261115-052343-3"));
+}
+
+TEST_F(RunFolder, IsAnotherOneForEachOfManyThatBeginAtOnce) {
+  std::vector<fs::path> folders(8);
+  std::vector<std::thread> threads;
+  for (fs::path& folder : folders) threads.emplace_back([&] { folder = make(); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set(folders.begin(), folders.end()).size(), 8U);
+}
+
+TEST_F(RunFolder, IsAWholePathWhereverTheRunIs) {
+  options_.run.run_dir = fs::relative(runs_);
+  EXPECT_TRUE(make().is_absolute());
+}
+
+TEST_F(RunFolder, IsWhatLatestPointsToWithoutAWholePath) {
+  make();
+  EXPECT_EQ(fs::read_symlink(runs_ / "latest"), "toy-20261115-052343");
+  make();
+  EXPECT_EQ(fs::read_symlink(runs_ / "latest"), "toy-20261115-052343-2");
+  EXPECT_EQ(std::distance(fs::directory_iterator(runs_), fs::directory_iterator()), 3);
+}
+
+TEST_F(RunFolder, LeavesALatestThatIsNoLinkAlone) {
+  temporary_.add("deep/runs/latest", "mine");
+  EXPECT_EQ(make(), runs_ / "toy-20261115-052343");
+  EXPECT_EQ(read_file(runs_ / "latest"), "mine");
+}
+
+TEST_F(RunFolder, IsTheLatestOneWhenThatGoesOn) {
+  for (const char* resume : {"latest", "weights"}) {
+    const fs::path folder = make();
+    options_.resume = resume;
+    EXPECT_EQ(make(), folder);
+    options_.resume = "auto";
+  }
+}
+
+TEST_F(RunFolder, IsNotMadeWhenThereIsNoRunToGoOnWith) {
+  options_.resume = "latest";
+  EXPECT_EQ(error().message(), str("resume: there is no run to go on with: ", runs_ / "latest", " is not there"));
+  EXPECT_EQ(error().hint(), "start one without --resume, or say where it is with --run-dir and --name");
+  options_.run.name = "first";
+  EXPECT_EQ(error().message(), str("resume: there is no run to go on with: ", runs_ / "first", " is not there"));
+  EXPECT_FALSE(fs::exists(runs_));
+}
+
+TEST_F(RunFolder, IsTheNamedOneWhetherItIsThereOrNot) {
+  make();
+  options_.run.name = "first";
+  EXPECT_EQ(make(), runs_ / "first");
+  EXPECT_EQ(make(), runs_ / "first");
+  EXPECT_EQ(fs::read_symlink(runs_ / "latest"), "first");
+  options_.resume = "latest";
+  EXPECT_EQ(make(), runs_ / "first");
+}
+
+TEST_F(RunFolder, StaysTheSameWhenALauncherStartsTheRanksAgain) {
+  WorkerEnv env{.tandem_run_id = "outer/toy-3c17ee"};
+  EXPECT_EQ(make(env), runs_ / "toy-3c17ee");
+  env.restart_count = 1;
+  EXPECT_EQ(make(env), runs_ / "toy-3c17ee");
+  EXPECT_EQ(make({.restart_count = 1, .run_id = "job/7"}), runs_ / "toy-job-7");
+  const fs::path first = make({.restart_count = 0, .run_id = "none"});
+  EXPECT_EQ(make({.restart_count = 1, .run_id = "none"}), first);
+}
+
+TEST_F(RunFolder, IsTheOneThatWasMadeBeforeTheSelfLaunch) {
+  EXPECT_EQ(make({.run_folder = "/elsewhere/one"}), "/elsewhere/one");
+  EXPECT_FALSE(fs::exists(runs_));
+}
+
+TEST_F(RunFolder, ThatCannotBeMadeIsAnErrorThatSaysWhatToDo) {
+  temporary_.add("deep/runs/first");
+  options_.run.name = "first";
+  EXPECT_EQ(error().message(), str("run folder: cannot make ", runs_ / "first", ": File exists"));
+  options_.run.run_dir = runs_ / "first/below";
+  EXPECT_EQ(error().message(), str("run folder: cannot make ", runs_ / "first/below", ": Not a directory"));
+  EXPECT_EQ(error().hint(), "name a place that you may write to: --run-dir DIR");
+  EXPECT_EQ(error().kind(), ErrorKind::Data);
+}
+
+TEST(RunOptions, RefuseNamesThatAreNoFolderOfTheirOwn) {
+  for (const char* name : {"a/b", "..", ".", "latest", "/tmp"}) {
+    const Error error = error_of([&] { validate(RunOptions{.name = name}); });
+    EXPECT_EQ(error.message(), str("name is '", name, "', which is no name for a folder of its own"));
+  }
+  EXPECT_EQ(error_of([] { validate(RunOptions{.nproc = 0}); }).message(), "nproc is 0");
+  EXPECT_EQ(error_of([] { validate(RunOptions{.nproc = 1, .name = "lr-0.1"}); }).message(), "");
+}
+
+TEST_F(RunFolder, HoldsSettingsThatBeginAnotherRunWhenTheyAreTakenAgain) {
+  options_ = {.run = {.nproc = 2, .device = "cpu", .run_dir = runs_, .name = "first"}, .resume = "auto", .lr = 1.0 / 3};
+  const fs::path folder = make();
+  options_.resume = "latest";
+  record(folder);
+
+  const ToyOptions again = taken_again(folder);
+  EXPECT_EQ(again.lr, 1.0 / 3);
+  EXPECT_EQ(again.run.nproc, 2);
+  EXPECT_EQ(again.run.device, "cpu");
+  EXPECT_EQ(again.run.run_dir, runs_);
+  EXPECT_EQ(again.run.name, "");
+  EXPECT_EQ(again.resume, "auto");
+}
+
+TEST_F(RunFolder, HoldsTheCheckpointThatARunBeganWith) {
+  options_.resume = "weights:/runs/old/checkpoints";
+  const fs::path folder = make();
+  record(folder);
+  EXPECT_EQ(taken_again(folder).resume, options_.resume);
+}
+
+TEST_F(RunFolder, HoldsEveryStartAsALineToPaste) {
+  const fs::path folder = make();
+  record(folder);
+  options_.lr = 0.5;
+  record(folder, {.restart_count = 1, .is_launched = true, .run_folder = folder});
+  record(folder, {.world = {.size = 3, .local_size = 3}, .is_launched = true});
+  EXPECT_EQ(split(read_file(folder / "command.txt"), '\n'),
+            (Lines{"./toy --note 'a b'  # 2026-11-15T05:23:43.000Z",
+                   "./toy --note 'a b'  # 2026-11-15T05:23:43.000Z, restart 1",
+                   "tandem run -n 3 ./toy --note 'a b'  # 2026-11-15T05:23:43.000Z", ""}));
+  EXPECT_NE(read_file(folder / "config.yaml").find("lr: 0.5"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tandem

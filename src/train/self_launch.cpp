@@ -1,0 +1,130 @@
+#include "train/self_launch.h"
+
+#include <sys/stat.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/devices.h"
+#include "base/program.h"
+#include "base/text.h"
+#include "build_facts.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLauncher = "tandem";
+constexpr const char* kAuto = "auto";
+
+// A GPU that torch cannot use is none.
+std::vector<std::string> gpus_here() {
+  if (!kTorchHasCuda) return {};
+  return visible_gpus(list_gpus(), environment_variable_or_empty("CUDA_VISIBLE_DEVICES"));
+}
+
+// Above a program may lie folders where anyone can write, such as /tmp.
+bool is_trusted(const fs::path& path, const fs::path& program) {
+  struct stat file {};
+  struct stat own {};
+  if (::stat(path.c_str(), &file) != 0 || ::stat(program.c_str(), &own) != 0) return false;
+  return file.st_uid == 0 || file.st_uid == ::geteuid() || file.st_uid == own.st_uid;
+}
+
+std::vector<fs::path> places_near(const fs::path& program) {
+  if (program.filename() == kLauncher) return {program};
+  std::vector<fs::path> places = {program.parent_path() / kLauncher};
+  for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
+    const fs::path place = folder.parent_path() / "bin" / kLauncher;
+    if (place != places.front()) places.push_back(place);
+  }
+  return places;
+}
+
+// The launcher's flags, then this program again with its own.
+std::vector<std::string> launch_command(const fs::path& launcher, const fs::path& program, const RunRequest& request) {
+  std::vector<std::string> words = {launcher, "run"};
+  if (request.options.nproc) words.insert(words.end(), {"--nproc", str(*request.options.nproc)});
+  const bool is_auto = request.options.device == kAuto;
+  if (!is_auto || !kTorchHasCuda) words.insert(words.end(), {"--device", is_auto ? "cpu" : request.options.device});
+  words.push_back(program);
+  words.insert(words.end(), request.command.begin() + 1, request.command.end());
+  return words;
+}
+
+// The names of one device: its number among the visible GPUs, and what CUDA_VISIBLE_DEVICES calls it.
+std::vector<std::string> names_of(const std::string& device, const std::vector<std::string>& visible) {
+  constexpr std::string_view kCuda = "cuda:";
+  if (!device.starts_with(kCuda)) return {device};
+  const std::string number = device.substr(kCuda.size());
+  std::vector<std::string> names = {device, number, "all", "cuda"};
+  const auto place = to_unsigned(number);
+  if (place && *place < visible.size()) names.push_back(visible[*place]);
+  return names;
+}
+
+bool is_device(const std::string& wanted, const std::string& device, const std::vector<std::string>& visible) {
+  return std::ranges::count(names_of(device, visible), trim(wanted)) > 0;
+}
+
+// One word stands for all ranks, a list has one for each.
+bool are_devices(const std::string& wanted, const WorkerEnv& env, const std::vector<std::string>& visible) {
+  std::vector<std::string> entries = split(wanted, ',');
+  if (wanted == "cpu" || wanted == "all" || wanted == "cuda") entries.assign(env.devices.size(), wanted);
+  return std::ranges::equal(entries, env.devices, [&](const std::string& entry, const std::string& device) {
+    return is_device(entry, device, visible);
+  });
+}
+
+}  // namespace
+
+void launch_if_needed(const RunRequest& request, const WorkerEnv& env) {
+  const std::vector<std::string> gpus = gpus_here();
+  if (env.is_launched) return check_launched(request.options, env, gpus);
+  if (!needs_launcher(request.options, gpus)) return;
+  const fs::path program = own_program();
+  const fs::path launcher = find_launcher(program, path_folders());  // first: without it there is no run, and no folder
+  const fs::path folder = make_run_folder(request, env, std::chrono::system_clock::now());
+  become_program(launch_command(launcher, program, request),
+                 environment_with({{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_LOG_DIR", folder / "logs"}}));
+}
+
+bool needs_launcher(const RunOptions& options, const std::vector<std::string>& visible_gpus) {
+  const DevicePlan plan = plan_devices(options.device, options.nproc, true, visible_gpus);
+  return plan.num_ranks > 1 || options.device != kAuto;
+}
+
+fs::path find_launcher(const fs::path& program, const std::vector<fs::path>& path_folders) {
+  const std::vector<fs::path> near = places_near(program);
+  for (const fs::path& place : near) {
+    if (is_program(place) && is_trusted(place, program)) return place;
+  }
+  for (const fs::path& folder : path_folders) {
+    if (is_program(folder / kLauncher)) return folder / kLauncher;
+  }
+  std::vector<std::string> looked(near.begin(), near.end());
+  fail(ErrorKind::Launch,
+       str("more than one rank needs the launcher, and there is no ", join(looked, ", no "), " and no ", kLauncher,
+           " on PATH"),
+       str("add the folder of `tandem` to PATH; or start this with it: `tandem run -n 2 ", program, " ...`"));
+}
+
+void check_launched(const RunOptions& options, const WorkerEnv& env, const std::vector<std::string>& visible_gpus) {
+  if (!env.run_folder.empty()) return;  // by these very options
+  constexpr const char* kHint =
+      "the launcher decides: leave the flag out here, or start the program without a launcher";
+  const World& world = env.world;
+  if (options.nproc.value_or(world.local_size) != world.local_size) {
+    fail(ErrorKind::Usage,
+         str("--nproc ", *options.nproc, ", but the launcher started ", world.local_size, " ranks on this host"),
+         kHint);
+  }
+  const bool is_known = env.devices.size() == static_cast<std::size_t>(world.local_size);
+  if (options.device == kAuto || !is_known || are_devices(options.device, env, visible_gpus)) return;
+  fail(ErrorKind::Usage,
+       str("--device ", options.device, ", but the launcher gave the ranks ", join(env.devices, ", ")), kHint);
+}
+
+}  // namespace tandem
