@@ -34,7 +34,6 @@ bool is_trusted(const fs::path& path, const fs::path& program) {
 }
 
 std::vector<fs::path> places_near(const fs::path& program) {
-  if (program.filename() == kLauncher) return {program};
   std::vector<fs::path> places = {program.parent_path() / kLauncher};
   for (fs::path folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
     const fs::path place = folder.parent_path() / "bin" / kLauncher;

@@ -19,7 +19,8 @@ void launch_if_needed(const RunRequest& request, const WorkerEnv& env);
 // Whether the options need a launcher on a machine with these GPUs. What cannot be placed is an Error.
 bool needs_launcher(const RunOptions& options, const std::vector<std::string>& visible_gpus);
 
-// `tandem` for a program: itself, beside it, in a folder bin above it, else in the folders of PATH.
+// `tandem` for a program: beside it or in a folder bin above it, if it belongs to root, to the user or to the owner of
+// the program; else in the folders of PATH.
 std::filesystem::path find_launcher(const std::filesystem::path& program,
                                     const std::vector<std::filesystem::path>& path_folders);
 

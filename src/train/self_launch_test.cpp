@@ -1,6 +1,7 @@
 #include "train/self_launch.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/error_test.h"
 #include "base/temp_test.h"
@@ -47,6 +48,18 @@ TEST(FindLauncher, LooksBesideTheProgramThenAboveItThenOnPath) {
   const fs::path beside = folder.add("build/bin/examples/tandem", "", 0700);
   EXPECT_EQ(find_launcher(program, path), beside);
   EXPECT_EQ(find_launcher(above, {}), above);
+}
+
+TEST(FindLauncher, LeavesThatOfAStrangerAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to somebody else";
+  const TempFolder folder;
+  const fs::path program = folder.add("shared/mine/train", "", 0700);
+  const fs::path strange = folder.add("shared/bin/tandem", "", 0755);
+  const fs::path on_path = folder.add("usr/tandem", "", 0700);
+  ASSERT_EQ(::chown(strange.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(find_launcher(program, {on_path.parent_path()}), on_path);
+  ASSERT_EQ(::chown(program.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(find_launcher(program, {}), strange);
 }
 
 TEST(FindLauncher, SaysWhereItLookedInVain) {

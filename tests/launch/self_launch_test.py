@@ -68,7 +68,9 @@ class Ranks(SelfLaunchTest):
     def test_do_not_count_gpus_that_torch_cannot_use(self):
         if self.torch_has_cuda():
             self.skipTest("this torch has CUDA")
-        self.assertRegex(self.run_with_gpus(3).stdout, "^rank 0 of 1: sum 1, ")
+        alone = self.run_with_gpus(3)
+        self.assertEqual(alone.stderr, "")
+        self.assertRegex(alone.stdout, "^rank 0 of 1: sum 1, ")
         self.assertRegex(self.run_with_gpus(3, "--nproc", "2").stdout, "^rank 0 of 2: sum 3, ")
 
     def test_take_the_device_that_is_asked_for(self):
