@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <tandem/config.h>
 #include <torch/torch.h>
 
 #include <cmath>
@@ -52,6 +53,16 @@ RunPlan plan_of(std::int64_t num_steps, int num_ranks) {
           .steps_per_epoch = 1000};
 }
 
+RunPlan second_epoch() {
+  RunPlan plan = plan_of(6, 2);
+  plan.first_step = 3;
+  plan.steps_per_epoch = 3;
+  plan.num_epochs = 2;
+  plan.settings = "epochs  2  --epochs  (default 1)\n";
+  plan.notes = {"resumed from step-00000003, at step 3"};
+  return plan;
+}
+
 StepEnd step_end(double loss, std::chrono::nanoseconds exposed = 0ns) {
   return {.result = {.loss = loss, .count = 500, .norm = 0.5}, .lr = 0.001, .epoch = 1, .exposed = exposed};
 }
@@ -71,13 +82,7 @@ TEST(RunMonitor, SaysWhatDecidesTheResultAndWhatWasVerified) {
     Communicator comm = Communicator::join();
     TestScreen screen(folder / str("rank", world.rank));
     RunMonitor monitor(comm, folder / "run", {}, Precision::Fp32, screen.screen());
-    RunPlan plan = plan_of(6, 2);
-    plan.first_step = 3;
-    plan.steps_per_epoch = 3;
-    plan.num_epochs = 2;
-    plan.settings = "epochs  2  --epochs  (default 1)\n";
-    plan.notes = {"resumed from step-00000003, at step 3"};
-    monitor.begin(plan);
+    monitor.begin(second_epoch());
     std::chrono::nanoseconds exposed = 0ns;
     for (const double loss : {3.5, 3.25, 3.0}) {
       const std::vector<std::int64_t> ids = {world.rank, world.rank + 2};
@@ -230,6 +235,20 @@ TEST(RunMonitor, GivesTheResultAsJsonAndTheRestToTheErrorStream) {
   EXPECT_NE(screen.error().find("\nresult    rouge1 0.4124\n"), std::string::npos) << screen.error();
 }
 
+TEST(RunMonitor, OfARunThatWasDoneHasNoResult) {
+  const SharedFolder folder;
+  Communicator comm = Communicator::join();
+  TestScreen screen(folder / "screen");
+  RunMonitor monitor(comm, {}, {.json = true}, Precision::Fp32, screen.screen());
+  RunPlan plan = plan_of(2, 1);
+  plan.first_step = 2;
+  monitor.begin(plan);
+  monitor.end({});
+  EXPECT_EQ(screen.output(), R"({"steps":2,"loss":null,"seconds":0.0,"folder":"","why_stopped":""})"
+                             "\n");
+  EXPECT_EQ(screen.error().find("result"), std::string::npos) << screen.error();
+}
+
 TEST(RunMonitor, CountsStepsThatOverflowed) {
   const SharedFolder folder;
   Communicator comm = Communicator::join();
@@ -295,6 +314,15 @@ TEST(RunMonitor, LeavesAnEvaluationOutOfTheNextStep) {
   screen.pass(250ms);
   monitor.end_step(step_end(1));
   EXPECT_NE(screen.output().find("| 250 ms |"), std::string::npos) << screen.output();
+}
+
+TEST(MonitorOptions, AreFlags) {
+  MonitorOptions options;
+  const std::vector<std::string> args = {"--no-progress", "--peak-tflops", "65", "--json"};
+  load_config(options, args, {.name = "train", .arguments = "", .about = "", .examples = {}});
+  EXPECT_FALSE(options.progress.progress);
+  EXPECT_EQ(options.peak.peak_tflops, 65);
+  EXPECT_TRUE(options.json);
 }
 
 TEST(RankFacts, CountWhatARankHolds) {
