@@ -37,6 +37,8 @@ void visit_fields(PeakOptions& o, Visitor&& field) {
         "TFLOP/s of one device, that mfu is measured against; default: a table by its name");
 }
 
+void validate(const PeakOptions& options);
+
 // What the user gave, else what the table says.
 std::optional<Peak> choose_peak(const PeakOptions& options, std::string_view device_name, std::string_view precision);
 

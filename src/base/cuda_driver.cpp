@@ -13,9 +13,9 @@ namespace {
 // Calls a function of the driver, all of which return 0 if they succeed.
 template <class... Args>
 bool call_driver(const char* name, Args... args) {
-  static void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW);
-  if (driver == nullptr) return false;
-  const auto function = reinterpret_cast<int (*)(Args...)>(::dlsym(driver, name));
+  static void* const kDriver = ::dlopen("libcuda.so.1", RTLD_NOW);
+  if (kDriver == nullptr) return false;
+  const auto function = reinterpret_cast<int (*)(Args...)>(::dlsym(kDriver, name));
   return function != nullptr && function(args...) == 0;
 }
 

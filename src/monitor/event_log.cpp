@@ -4,11 +4,19 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "monitor/append_file.h"
+#include "monitor/event_json.h"
 
 namespace tandem {
+
+Json::Object json_of(const EventFields& fields) {
+  Json::Object object;
+  for (const auto& [name, value] : fields) {
+    object.emplace_back(name, std::visit([](const auto& v) { return Json(v); }, value));
+  }
+  return object;
+}
 
 EventLog::EventLog(const std::filesystem::path& path) : file_(std::make_unique<AppendFile>(path)) {
   file_->drop_torn_line();
@@ -19,10 +27,8 @@ EventLog& EventLog::operator=(EventLog&&) noexcept = default;
 EventLog::~EventLog() = default;
 
 void EventLog::write(const EventFields& fields) {
-  Json::Object event = {{"time", utc_text(std::chrono::system_clock::now())}};
-  for (const auto& [name, value] : fields) {
-    event.emplace_back(name, std::visit([](const auto& v) { return Json(v); }, value));
-  }
+  Json::Object event = json_of(fields);
+  event.emplace(event.begin(), "time", utc_text(std::chrono::system_clock::now()));
   file_->append(str(json_text(event), '\n'));
 }
 

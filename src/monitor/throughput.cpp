@@ -1,3 +1,4 @@
+#include <tandem/error.h>
 #include <tandem/throughput.h>
 
 #include <algorithm>
@@ -68,6 +69,11 @@ std::optional<Peak> find_peak(std::string_view device_name, std::string_view pre
 
 Peak measured_peak(double flops_per_second, std::string_view device_name) {
   return {flops_per_second, str(device_name, ", measured")};
+}
+
+void validate(const PeakOptions& options) {
+  if (options.peak_tflops.value_or(1) > 0) return;
+  fail(ErrorKind::Config, str("peak-tflops is ", *options.peak_tflops), "give more than 0, or leave it out");
 }
 
 std::optional<Peak> choose_peak(const PeakOptions& options, std::string_view device_name, std::string_view precision) {

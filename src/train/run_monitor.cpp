@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "monitor/event_json.h"
 #include "monitor/numbers.h"
 #include "train/compare_samples.h"
 #include "train/rank_facts.h"
@@ -64,14 +65,6 @@ void add_to(TensorBoard& board, const std::string& tag, const EventValue& value,
     }
   };
   board.scalar(tag, std::visit(number, value), step);
-}
-
-Json::Object json_of(const EventFields& fields) {
-  Json::Object object;
-  for (const auto& [name, value] : fields) {
-    object.emplace_back(name, std::visit([](const auto& v) { return Json(v); }, value));
-  }
-  return object;
 }
 
 // Of two values with one name the later one counts.
@@ -127,7 +120,7 @@ void RunMonitor::begin(const RunPlan& plan) {
 std::optional<Peak> RunMonitor::choose_peak() {
   if (plan_.workload.flops <= 0) return std::nullopt;
   const std::string name = device_name(comm_.device());
-  const auto known = tandem::choose_peak(options_.peak, name, precision_name(precision_));
+  auto known = tandem::choose_peak(options_.peak, name, precision_name(precision_));
   if (known || !comm_.device().is_cpu()) return known;
   comm_.barrier();
   return measured_peak(comm_.mean(measure_cpu_flops(precision_)), name);
@@ -143,7 +136,8 @@ int RunMonitor::count_devices() {
 
 void RunMonitor::open_files() {
   if (folder_.empty()) return;
-  fs::create_directories(folder_);
+  std::error_code error;  // which the files then meet, too
+  fs::create_directories(folder_, error);
   events_.emplace(folder_ / "events.jsonl");
   board_.emplace(folder_, plan_.first_step + 1);
 }
@@ -186,7 +180,7 @@ void RunMonitor::check_samples(std::span<const std::int64_t> ids) {
 void RunMonitor::end_step(const StepEnd& end) {
   const auto now = screen_.now();
   const double seconds = seconds_of(now - std::exchange(last_end_, now));
-  const double waited = std::exchange(now_waited_, 0);
+  const double waited = std::exchange(waited_, 0);
   const double exposed = seconds_of(end.exposed - std::exchange(exposed_, end.exposed));
   const RankTimes times{std::max(seconds - waited - exposed, 0.0), waited, exposed};
   recent_.add(times);
@@ -282,7 +276,8 @@ void RunMonitor::end(const RunResult& result) {
   const std::vector<Bytes> memory = gather(comm_, highest_memory(comm_.device()));
   if (!is_main()) return;
 
-  const EventFields values = result.values.empty() ? EventFields{{"loss", last_loss_}} : result.values;
+  EventFields values = result.values;
+  if (values.empty() && all_.num_steps > 0) values = {{"loss", last_loss_}};
   const double seconds = seconds_of(screen_.now() - begin_);
   progress_->finish();
   print(trim(end_text({.num_ranks = comm_.world().size,

@@ -73,7 +73,7 @@ class RunMonitor {
   void begin(const RunPlan& plan);
 
   // Time in which the step that comes waited for its batches.
-  void data_waited(double seconds) { now_waited_ += seconds; }
+  void data_waited(double seconds) { waited_ += seconds; }
 
   // Time that belongs to no step: an evaluation.
   void leave_out(Progress::Clock::duration time) { last_end_ += time; }
@@ -123,7 +123,7 @@ class RunMonitor {
 
   std::int64_t step_ = 0;  // done, of the whole run
   Progress::Clock::time_point begin_, last_end_;
-  double now_waited_ = 0;
+  double waited_ = 0;
   std::chrono::nanoseconds exposed_{0};
   Times recent_, all_;
   bool has_checked_samples_ = false;

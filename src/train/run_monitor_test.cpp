@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <tandem/config.h>
 #include <torch/torch.h>
 
 #include <cmath>
 #include <regex>
+#include <utility>
 
 #include "base/error_test.h"
 #include "base/fd.h"
@@ -23,7 +25,7 @@ namespace fs = std::filesystem;
 // The screen of one rank, and a clock that stands still unless it is told to go on.
 class TestScreen {
  public:
-  explicit TestScreen(const fs::path& folder) : folder_(folder) {}
+  explicit TestScreen(fs::path folder) : folder_(std::move(folder)) {}
 
   Screen screen() {
     return {.output = output_.get(), .error = error_.get(), .now = [this] { return now_; }};
@@ -52,6 +54,16 @@ RunPlan plan_of(std::int64_t num_steps, int num_ranks) {
           .steps_per_epoch = 1000};
 }
 
+RunPlan second_epoch() {
+  RunPlan plan = plan_of(6, 2);
+  plan.first_step = 3;
+  plan.steps_per_epoch = 3;
+  plan.num_epochs = 2;
+  plan.settings = "epochs  2  --epochs  (default 1)\n";
+  plan.notes = {"resumed from step-00000003, at step 3"};
+  return plan;
+}
+
 StepEnd step_end(double loss, std::chrono::nanoseconds exposed = 0ns) {
   return {.result = {.loss = loss, .count = 500, .norm = 0.5}, .lr = 0.001, .epoch = 1, .exposed = exposed};
 }
@@ -64,6 +76,21 @@ std::string general(std::string text, const fs::path& folder) {
   return std::regex_replace(text, std::regex("memory( +)[0-9].* a rank"), "memory$1MEMORY a rank");
 }
 
+// Of 250 ms each, of which the rank waits 50 for data and 50 for its peer.
+void take_three_steps(RunMonitor& monitor, TestScreen& screen, int rank) {
+  StepEnd end = step_end(3.75);
+  end.epoch = 2;
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<std::int64_t> ids = {rank, rank + 2};
+    monitor.check_samples(ids);
+    monitor.data_waited(0.05);
+    screen.pass(250ms);
+    end.exposed += 50ms;
+    end.result.loss -= 0.25;
+    monitor.end_step(end);
+  }
+}
+
 TEST(RunMonitor, SaysWhatDecidesTheResultAndWhatWasVerified) {
   const SharedFolder folder;
   run_ranks(2, [&](const World& world) {
@@ -71,24 +98,8 @@ TEST(RunMonitor, SaysWhatDecidesTheResultAndWhatWasVerified) {
     Communicator comm = Communicator::join();
     TestScreen screen(folder / str("rank", world.rank));
     RunMonitor monitor(comm, folder / "run", {}, Precision::Fp32, screen.screen());
-    RunPlan plan = plan_of(6, 2);
-    plan.first_step = 3;
-    plan.steps_per_epoch = 3;
-    plan.num_epochs = 2;
-    plan.settings = "epochs  2  --epochs  (default 1)\n";
-    plan.notes = {"resumed from step-00000003, at step 3"};
-    monitor.begin(plan);
-    std::chrono::nanoseconds exposed = 0ns;
-    for (const double loss : {3.5, 3.25, 3.0}) {
-      const std::vector<std::int64_t> ids = {world.rank, world.rank + 2};
-      monitor.check_samples(ids);
-      monitor.data_waited(0.05);
-      screen.pass(250ms);
-      exposed += 50ms;
-      StepEnd end = step_end(loss, exposed);
-      end.epoch = 2;
-      monitor.end_step(end);
-    }
+    monitor.begin(second_epoch());
+    take_three_steps(monitor, screen, world.rank);
     monitor.print("a line of the user's");
     monitor.log({{"eval/loss", 3.125}});
     screen.pass(1s);
@@ -97,10 +108,9 @@ TEST(RunMonitor, SaysWhatDecidesTheResultAndWhatWasVerified) {
                  .why_stopped = "SIGTERM",
                  .replicas_equal_at = 6,
                  .next = "tandem run -n 2 train --resume auto"});
-    if (!world.is_main()) {
-      EXPECT_EQ(screen.output() + screen.error(), "");
-      return;
-    }
+    EXPECT_EQ(screen.error(), "");
+    EXPECT_EQ(screen.output().empty(), !world.is_main());
+    if (!world.is_main()) return;
     EXPECT_EQ(general(screen.output(), folder / "run"),
               R"(ranks      ranks 0, 1 on DEVICE
 transport  shm: 2 CPU ranks on one host
@@ -124,7 +134,6 @@ memory    MEMORY a rank
 folder    FOLDER
 next      tandem run -n 2 train --resume auto
 )");
-    EXPECT_EQ(screen.error(), "");
   });
 }
 
@@ -230,6 +239,20 @@ TEST(RunMonitor, GivesTheResultAsJsonAndTheRestToTheErrorStream) {
   EXPECT_NE(screen.error().find("\nresult    rouge1 0.4124\n"), std::string::npos) << screen.error();
 }
 
+TEST(RunMonitor, OfARunThatWasDoneHasNoResult) {
+  const SharedFolder folder;
+  Communicator comm = Communicator::join();
+  TestScreen screen(folder / "screen");
+  RunMonitor monitor(comm, {}, {.json = true}, Precision::Fp32, screen.screen());
+  RunPlan plan = plan_of(2, 1);
+  plan.first_step = 2;
+  monitor.begin(plan);
+  monitor.end({});
+  EXPECT_EQ(screen.output(), R"({"steps":2,"loss":null,"seconds":0.0,"folder":"","why_stopped":""})"
+                             "\n");
+  EXPECT_EQ(screen.error().find("result"), std::string::npos) << screen.error();
+}
+
 TEST(RunMonitor, CountsStepsThatOverflowed) {
   const SharedFolder folder;
   Communicator comm = Communicator::join();
@@ -295,6 +318,15 @@ TEST(RunMonitor, LeavesAnEvaluationOutOfTheNextStep) {
   screen.pass(250ms);
   monitor.end_step(step_end(1));
   EXPECT_NE(screen.output().find("| 250 ms |"), std::string::npos) << screen.output();
+}
+
+TEST(MonitorOptions, AreFlags) {
+  MonitorOptions options;
+  const std::vector<std::string> args = {"--no-progress", "--peak-tflops", "65", "--json"};
+  load_config(options, args, {.name = "train", .arguments = "", .about = "", .examples = {}});
+  EXPECT_FALSE(options.progress.progress);
+  EXPECT_EQ(options.peak.peak_tflops, 65);
+  EXPECT_TRUE(options.json);
 }
 
 TEST(RankFacts, CountWhatARankHolds) {
