@@ -1,10 +1,14 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <tandem/training.h>
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 
+#include "base/fd.h"
 #include "train/small_net_test.h"
 
 namespace tandem {
@@ -15,7 +19,7 @@ class SmallTraining {
   SmallTraining(Communicator& comm, const BatchOptions& batch, TrainingOptions options,
                 const std::filesystem::path& folder, Precision precision = Precision::Fp32)
       : comm_(comm),
-        scaler_(precision, torch::kCPU),
+        scaler_(precision, comm.device()),
         plan_(plan_batch(batch, comm.world().size)),
         training_({*model_.module(), optimizer_, scaler_, &ema_}, comm_, plan_, options, folder) {
     training_.begin(sampler_);
@@ -33,14 +37,8 @@ class SmallTraining {
   SmallNet& net() { return model_.module(); }
 
  private:
-  static SmallNet first_weights() {
-    torch::set_num_threads(1);
-    torch::manual_seed(1);
-    return {};
-  }
-
   Communicator& comm_;
-  SmallModel model_{first_weights(), comm_};
+  SmallModel model_{make_small_net(comm_.device()), comm_};
   AdamW optimizer_{*model_.module()};
   Ema ema_{*model_.module(), {.decay = 0.9, .ramp = 3, .buffers = true}};
   LossScaler scaler_;
@@ -50,5 +48,26 @@ class SmallTraining {
       shard_of(comm_.world())};
   Training training_;
 };
+
+inline const BatchOptions kFourShards{.batch_size = 3, .shards = 4};
+inline TrainingOptions ten_steps() { return {.epochs = 100, .max_steps = 10, .seed = 5}; }
+
+// In exact mode, up to step `last` of ten. All ranks call it.
+inline void run_until(std::int64_t last, Communicator& comm, const std::filesystem::path& folder, Precision precision) {
+  const World& world = comm.world();
+  SmallTraining training(comm, kFourShards, ten_steps(), folder, precision);
+  while (training->has_next()) {
+    if (last < 10 && training->step() + 1 == last && world.rank == world.size - 1) training->ask_to_stop("enough");
+    training.step();
+  }
+  EXPECT_EQ(training->why_stopped(), last < 10 ? "enough" : "");
+  EXPECT_EQ(training->step(), last);
+}
+
+inline void expect_same_files(const std::filesystem::path& a, const std::filesystem::path& b) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_EQ(read_file(a / name), read_file(b / name)) << name;
+  }
+}
 
 }  // namespace tandem

@@ -100,14 +100,14 @@ void add_shards(Reducer& reducer, std::size_t num_shards, const std::function<vo
   sum.reduce();
 }
 
-// Before the first backward pass of a scaled loss; every rank comes here. The first micro-batch of rank 0 decides: it
-// is the same on any number of ranks.
+// Before the first backward pass of a scaled loss; every rank comes here. Rank 0 decides, by its first micro-batch,
+// which is the same on any number of ranks.
 void agree_on_normalizer(LossScaler& scaler, std::int64_t count, std::size_t num_batches, Communicator& comm) {
-  const Tensor first = torch::full({}, count, torch::device(comm.device()).dtype(torch::kLong));
-  comm.broadcast(first).wait();
+  const std::int64_t estimate = count * static_cast<std::int64_t>(num_batches) * comm.world().size;
+  const Tensor agreed = torch::full({}, estimate, torch::device(comm.device()).dtype(torch::kLong));
+  comm.broadcast(agreed).wait();
   comm.confirm();
-  const auto num_all = static_cast<std::int64_t>(num_batches) * comm.world().size;
-  scaler.normalize_by(std::max<std::int64_t>(first.item<std::int64_t>() * num_all, 1));
+  scaler.normalize_by(std::max<std::int64_t>(agreed.item<std::int64_t>(), 1));
 }
 
 // A scale that was halved so often does not explain the overflow any more.
