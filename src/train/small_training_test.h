@@ -1,6 +1,5 @@
 #pragma once
 
-#include <gtest/gtest.h>
 #include <tandem/training.h>
 #include <torch/torch.h>
 
@@ -8,7 +7,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "base/fd.h"
 #include "train/small_net_test.h"
 
 namespace tandem {
@@ -51,23 +49,5 @@ class SmallTraining {
 
 inline const BatchOptions kFourShards{.batch_size = 3, .shards = 4};
 inline TrainingOptions ten_steps() { return {.epochs = 100, .max_steps = 10, .seed = 5}; }
-
-// In exact mode, up to step `last` of ten. All ranks call it.
-inline void run_until(std::int64_t last, Communicator& comm, const std::filesystem::path& folder, Precision precision) {
-  const World& world = comm.world();
-  SmallTraining training(comm, kFourShards, ten_steps(), folder, precision);
-  while (training->has_next()) {
-    if (last < 10 && training->step() + 1 == last && world.rank == world.size - 1) training->ask_to_stop("enough");
-    training.step();
-  }
-  EXPECT_EQ(training->why_stopped(), last < 10 ? "enough" : "");
-  EXPECT_EQ(training->step(), last);
-}
-
-inline void expect_same_files(const std::filesystem::path& a, const std::filesystem::path& b) {
-  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
-    EXPECT_EQ(read_file(a / name), read_file(b / name)) << name;
-  }
-}
 
 }  // namespace tandem

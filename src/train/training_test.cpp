@@ -13,7 +13,7 @@
 #include "base/worker_env.h"
 #include "multiproc/run_ranks.h"
 #include "multiproc/shared_folder.h"
-#include "train/small_training_test.h"
+#include "multiproc/training_bits.h"
 
 namespace tandem {
 namespace {

@@ -13,7 +13,6 @@
 #include "multiproc/step_contract.h"
 #include "multiproc/training_bits.h"
 #include "parity/precision_contract.h"
-#include "train/small_training_test.h"
 
 namespace tandem {
 namespace {

@@ -6,13 +6,16 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <string>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "multiproc/run_ranks.h"
-#include "train/small_net_test.h"
+#include "train/small_training_test.h"
 
 namespace tandem {
 
@@ -72,6 +75,24 @@ inline std::string what_all_print(int num_ranks, const RankBody& body) {
   for (const RankOutcome& end : ends) EXPECT_EQ(log_of(end), log_of(ends[0]));
   EXPECT_NE(log_of(ends[0]), "");
   return log_of(ends[0]);
+}
+
+// In exact mode, up to step `last` of ten. All ranks call it.
+inline void run_until(std::int64_t last, Communicator& comm, const std::filesystem::path& folder, Precision precision) {
+  const World& world = comm.world();
+  SmallTraining training(comm, kFourShards, ten_steps(), folder, precision);
+  while (training->has_next()) {
+    if (last < 10 && training->step() + 1 == last && world.rank == world.size - 1) training->ask_to_stop("enough");
+    training.step();
+  }
+  EXPECT_EQ(training->why_stopped(), last < 10 ? "enough" : "");
+  EXPECT_EQ(training->step(), last);
+}
+
+inline void expect_same_files(const std::filesystem::path& a, const std::filesystem::path& b) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_EQ(read_file(a / name), read_file(b / name)) << name;
+  }
 }
 
 }  // namespace tandem
