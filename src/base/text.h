@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -58,6 +59,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string_view trim(std::string_view text);
 std::string replace_all(std::string text, std::string_view from, std::string_view to);
+
+// "[2, 3]"
+std::string list_text(std::span<const std::int64_t> numbers);
 
 // "rank 3", "ranks 0, 2", "ranks 0-6, 9"
 std::string ranks_text(std::vector<int> ranks);
