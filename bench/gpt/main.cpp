@@ -2,7 +2,6 @@
 //
 //   tandem run -n 2 build/bin/bench/gpt --mode ddp
 
-#include <ATen/autocast_mode.h>
 #include <tandem/tandem.h>
 #include <torch/torch.h>
 
@@ -59,26 +58,14 @@ void visit_fields(GptOptions& o, Visitor&& field) {
 
 namespace {
 
-class Autocast {
- public:
-  Autocast(torch::DeviceType device, bool enabled) : device_(device) {
-    at::autocast::set_autocast_enabled(device_, enabled);
-    at::autocast::set_autocast_dtype(device_, torch::kBFloat16);
-  }
-  ~Autocast() {
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(device_, false);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  torch::DeviceType device_;
-};
-
 GptShape shape_of(Preset preset) {
   if (preset == Preset::Small) return {};
   return {.vocabulary = 50304, .length = 1024, .layers = 12, .width = 768, .heads = 12};
+}
+
+// As gpt_ddp.py has it: all parameters decay alike.
+std::vector<ParameterGroup> one_group(const Gpt& model) {
+  return {{.parameters = model->named_parameters().pairs(), .weight_decay = 0.01}};
 }
 
 class Training {
@@ -90,7 +77,7 @@ class Training {
         device_(options.device),
         model_(shape_of(options.preset)),
         tokens_(random_tokens(shape_of(options.preset), options.batch_size, rank).to(device_)),
-        optimizer_((model_->to(device_), model_->parameters())) {}
+        optimizer_((model_->to(device_), one_group(model_))) {}
 
   Gpt& model() { return model_; }
   double loss() const { return loss_.item<double>(); }
@@ -103,7 +90,7 @@ class Training {
       optimizer_.zero_grad();
       loss_ = loss_of(forward);
       loss_.backward();
-      optimizer_.step();
+      optimizer_.update(3e-4);
     }
     moments.mark();
     return moments.intervals_ms(options_.warmup);
@@ -111,7 +98,7 @@ class Training {
 
  private:
   torch::Tensor loss_of(const Forward& forward) {
-    const Autocast autocast(device_.type(), options_.bf16);
+    const Autocast autocast(device_.type(), options_.bf16 ? Precision::Bf16 : Precision::Fp32);
     return forward(tokens_);
   }
 
@@ -119,7 +106,7 @@ class Training {
   torch::Device device_;
   Gpt model_;
   torch::Tensor tokens_;
-  FusedAdamW optimizer_;
+  AdamW optimizer_;
   torch::Tensor loss_;
 };
 

@@ -1,10 +1,5 @@
 #include "gpt/model.h"
 
-#include <ATen/ops/_foreach_add.h>
-#include <ATen/ops/_fused_adamw.h>
-
-#include <utility>
-
 namespace tandem::bench {
 
 using torch::indexing::None;
@@ -65,27 +60,6 @@ torch::Tensor GptImpl::forward(const torch::Tensor& tokens) {
 torch::Tensor random_tokens(const GptShape& shape, std::int64_t samples, int rank) {
   const auto generator = torch::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(100 + rank));
   return torch::randint(0, shape.vocabulary, {samples, shape.length + 1}, generator, torch::kLong);
-}
-
-FusedAdamW::FusedAdamW(std::vector<torch::Tensor> parameters) : parameters_(std::move(parameters)) {
-  for (const torch::Tensor& parameter : parameters_) {
-    means_.push_back(torch::zeros_like(parameter));
-    squares_.push_back(torch::zeros_like(parameter));
-    steps_.push_back(torch::zeros({}, parameter.options().dtype(torch::kFloat).requires_grad(false)));
-  }
-}
-
-void FusedAdamW::step() {
-  const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> gradients;
-  for (const torch::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
-  constexpr double kRate = 3e-4;
-  at::_foreach_add_(steps_, 1);
-  at::_fused_adamw_(parameters_, gradients, means_, squares_, {}, steps_, kRate, 0.9, 0.999, 0.01, 1e-8, false, false);
-}
-
-void FusedAdamW::zero_grad() {
-  for (torch::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
 }
 
 }  // namespace tandem::bench

@@ -47,15 +47,4 @@ TORCH_MODULE(Gpt);
 // One rank's batch, from the rank alone.
 torch::Tensor random_tokens(const GptShape& shape, std::int64_t samples, int rank);
 
-// PyTorch's fused AdamW at its defaults, but for the learning rate.
-class FusedAdamW {
- public:
-  explicit FusedAdamW(std::vector<torch::Tensor> parameters);
-  void step();       // every parameter must have a gradient
-  void zero_grad();  // to none
-
- private:
-  std::vector<torch::Tensor> parameters_, means_, squares_, steps_;
-};
-
 }  // namespace tandem::bench

@@ -149,6 +149,12 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
   return text;
 }
 
+std::string list_text(std::span<const std::int64_t> numbers) {
+  std::vector<std::string> parts;
+  for (const std::int64_t number : numbers) parts.push_back(str(number));
+  return str('[', join(parts, ", "), ']');
+}
+
 std::string ranks_text(std::vector<int> ranks) {
   std::ranges::sort(ranks);
   std::vector<std::string> parts;

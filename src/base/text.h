@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -66,6 +67,9 @@ std::string_view trim(std::string_view text);
 // The value of the first line "key:   value", whatever space is around the colon; empty when there is none.
 std::string value_of_line(std::string_view text, std::string_view key);
 std::string replace_all(std::string text, std::string_view from, std::string_view to);
+
+// "[2, 3]"
+std::string list_text(std::span<const std::int64_t> numbers);
 
 // "rank 3", "ranks 0, 2", "ranks 0-6, 9"
 std::string ranks_text(std::vector<int> ranks);

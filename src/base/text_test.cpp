@@ -101,6 +101,11 @@ TEST(Nearest, FindsADottedNameByItsLastPart) {
   EXPECT_EQ(nearest("lr", flags), "optimizer.lr");
 }
 
+TEST(ListText, ShowsWhereEachNumberEnds) {
+  EXPECT_EQ(list_text(std::vector<std::int64_t>{2, -1, 30}), "[2, -1, 30]");
+  EXPECT_EQ(list_text({}), "[]");
+}
+
 TEST(Text, FoldsNumbersOfRanks) {
   EXPECT_EQ(ranks_text({3}), "rank 3");
   EXPECT_EQ(ranks_text({2, 0}), "ranks 0, 2");

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/error_test.h"
+
 namespace tandem {
 namespace {
 
@@ -18,14 +20,10 @@ Lookup in(std::map<std::string, std::string> variables) {
 }
 
 std::string message_of(const Lookup& lookup) {
-  try {
-    read_worker_env(lookup);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Launch);
-    EXPECT_NE(error.hint(), "");
-    return error.message();
-  }
-  return "no error";
+  const Error error = error_of([&] { read_worker_env(lookup); });
+  EXPECT_EQ(error.kind(), ErrorKind::Launch);
+  EXPECT_NE(error.hint(), "");
+  return error.message();
 }
 
 TEST(WorkerEnv, OutsideALauncherIsAWorldOfOne) {

@@ -38,9 +38,7 @@ torch::ScalarType type_of(const TensorEntry& entry, const std::filesystem::path&
 }
 
 std::string layout_text(const Tensor& tensor) {
-  std::vector<std::string> sizes;
-  for (const std::int64_t size : tensor.sizes()) sizes.push_back(str(size));
-  return str(torch::toString(tensor.scalar_type()), " [", join(sizes, ", "), ']');
+  return str(torch::toString(tensor.scalar_type()), ' ', list_text(tensor.sizes()));
 }
 
 // The name in a file of the type of a tensor that can be written.

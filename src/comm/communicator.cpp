@@ -21,9 +21,7 @@ constexpr std::array kTypes = {torch::kFloat, torch::kDouble, torch::kHalf, torc
                                torch::kInt,   torch::kLong,   torch::kByte, torch::kBool};
 
 std::string shape_text(const Tensor& tensor) {
-  std::vector<std::string> sizes;
-  for (const std::int64_t size : tensor.sizes()) sizes.push_back(str(size));
-  return str(torch::toString(tensor.scalar_type()), " [", join(sizes, ", "), "]");
+  return str(torch::toString(tensor.scalar_type()), ' ', list_text(tensor.sizes()));
 }
 
 void check_type(std::string_view what, const Tensor& tensor) {

@@ -47,35 +47,33 @@ TEST(WorkerThreads, BeginInTheOrderOfAdding) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(begun.at(i), i);
 }
 
-// The first task lasts until the second one is gone, which nobody began.
+// The first task lasts until the second one is gone, which waits behind it.
+void add_two(WorkerThreads& threads, std::latch& first, std::atomic<bool>& has_second_begun) {
+  auto token = std::make_shared<int>();
+  threads.add([&, waiting = std::weak_ptr<int>(token)] {
+    first.count_down();
+    while (!waiting.expired()) std::this_thread::yield();
+  });
+  threads.add([&, token = std::move(token)] { has_second_begun = true; });
+  first.wait();
+}
+
 TEST(WorkerThreads, GoWithoutBeginningWhatWaits) {
   std::atomic<bool> has_begun = false;
   {
-    std::latch busy(1);
+    std::latch first(1);
     WorkerThreads threads(1);
-    auto token = std::make_shared<int>();
-    threads.add([&, waiting = std::weak_ptr<int>(token)] {
-      busy.count_down();
-      while (!waiting.expired()) std::this_thread::yield();
-    });
-    threads.add([&, token = std::move(token)] { has_begun = true; });
-    busy.wait();
+    add_two(threads, first, has_begun);
   }
   EXPECT_FALSE(has_begun);
 }
 
 TEST(WorkerThreads, ForgetWhatWaits) {
   std::atomic<bool> has_begun = false;
-  std::latch busy(1);
+  std::latch first(1);
   std::latch last(1);
   WorkerThreads threads(1);
-  auto token = std::make_shared<int>();
-  threads.add([&, waiting = std::weak_ptr<int>(token)] {
-    busy.count_down();
-    while (!waiting.expired()) std::this_thread::yield();
-  });
-  threads.add([&, token = std::move(token)] { has_begun = true; });
-  busy.wait();
+  add_two(threads, first, has_begun);
   threads.forget_waiting();
   threads.add([&] { last.count_down(); });
   last.wait();

@@ -14,12 +14,6 @@ namespace {
 
 using torch::Tensor;
 
-std::string list_text(torch::IntArrayRef numbers) {
-  std::vector<std::string> texts;
-  for (const std::int64_t number : numbers) texts.push_back(str(number));
-  return str('[', join(texts, ", "), ']');
-}
-
 std::string layout_text(const Tensor& tensor) {
   std::string text = str(torch::toString(tensor.scalar_type()), ' ', list_text(tensor.sizes()));
   if (!tensor.is_contiguous()) text += str(" with strides ", list_text(tensor.strides()));

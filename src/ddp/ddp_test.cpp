@@ -18,10 +18,6 @@ namespace {
 
 using torch::Tensor;
 
-using Ddp = DistributedDataParallel<std::shared_ptr<WeightedSum>>;
-
-constexpr DdpOptions kOneBucketEach = {.first_bucket = Bytes{1}, .bucket = Bytes{1}};
-
 TEST(DistributedDataParallel, GivesEveryRankTheMeanGradient) {
   for (const int size : {2, 3, 4}) {
     run_ranks(size, [](const World& world) {

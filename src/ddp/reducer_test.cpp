@@ -17,10 +17,7 @@ namespace {
 
 using torch::Tensor;
 
-using Ddp = DistributedDataParallel<std::shared_ptr<WeightedSum>>;
 using Used = std::vector<std::size_t>;
-
-constexpr DdpOptions kOneBucketEach = {.first_bucket = Bytes{1}, .bucket = Bytes{1}};
 
 // A world of one that writes down what it is asked to do.
 class Recorder : public Transport {

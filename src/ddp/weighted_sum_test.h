@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tandem/ddp.h>
 #include <torch/torch.h>
 
 #include <cstdint>
@@ -48,5 +49,8 @@ inline std::shared_ptr<WeightedSum> weighted_sum(const std::vector<std::int64_t>
                                                  torch::ScalarType type = torch::kFloat) {
   return std::make_shared<WeightedSum>(sizes, type);
 }
+
+using Ddp = DistributedDataParallel<std::shared_ptr<WeightedSum>>;
+inline constexpr DdpOptions kOneBucketEach = {.first_bucket = Bytes{1}, .bucket = Bytes{1}};
 
 }  // namespace tandem

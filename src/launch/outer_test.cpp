@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "base/error_test.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -25,14 +26,10 @@ Map with(Map variables, const Map& changes) {
 }
 
 std::string message_of(const Map& variables) {
-  try {
-    read_outer_job(in(variables));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Launch);
-    EXPECT_NE(error.hint(), "");
-    return error.message();
-  }
-  return "no error";
+  const Error error = error_of([&] { read_outer_job(in(variables)); });
+  EXPECT_EQ(error.kind(), ErrorKind::Launch);
+  EXPECT_NE(error.hint(), "");
+  return error.message();
 }
 
 const Map kTorchrun = {{"RANK", "5"},

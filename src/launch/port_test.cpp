@@ -12,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "base/error_test.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -41,14 +42,10 @@ bool can_listen(int port) {
 int free_port() { return reserve_port().number; }
 
 std::string message_of(int wanted) {
-  try {
-    reserve_port(wanted);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Launch);
-    EXPECT_EQ(error.hint(), "leave the port out, and tandem takes a free one");
-    return error.message();
-  }
-  return "no error";
+  const Error error = error_of([&] { reserve_port(wanted); });
+  EXPECT_EQ(error.kind(), ErrorKind::Launch);
+  EXPECT_EQ(error.hint(), "leave the port out, and tandem takes a free one");
+  return error.message();
 }
 
 std::string held_by(int port, int pid) { return str("port ", port, " is held by launch_test (process ", pid, ": "); }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/error_test.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -29,14 +30,10 @@ Captured run(const std::vector<std::string>& command, const std::vector<std::str
 }
 
 std::string message_of(const std::vector<std::string>& command) {
-  try {
-    run(command);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::Launch);
-    EXPECT_NE(error.hint(), "");
-    return error.message();
-  }
-  return "no error";
+  const Error error = error_of([&] { run(command); });
+  EXPECT_EQ(error.kind(), ErrorKind::Launch);
+  EXPECT_NE(error.hint(), "");
+  return error.message();
 }
 
 TEST(Spawn, PassesArgumentsAndEnvironmentAndNothingElse) {

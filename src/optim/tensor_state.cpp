@@ -19,12 +19,10 @@ using torch::Tensor;
 constexpr std::size_t kMaxListed = 5;
 
 std::string layout_text(const Tensor& tensor) {
-  std::vector<std::string> sizes;
-  for (const std::int64_t size : tensor.sizes()) sizes.push_back(str(size));
-  return str(torch::toString(tensor.scalar_type()), " [", join(sizes, ", "), ']');
+  return str(torch::toString(tensor.scalar_type()), ' ', list_text(tensor.sizes()));
 }
 
-std::string list_text(std::span<const std::string> wrong) {
+std::string some_of(std::span<const std::string> wrong) {
   if (wrong.size() <= kMaxListed) return join(wrong, "; ");
   return str(join(wrong.first(kMaxListed), "; "), "; and ", wrong.size() - kMaxListed, " more");
 }
@@ -49,7 +47,7 @@ std::vector<std::string> differences(const NamedTensorList& own, const std::map<
 void load_tensors(const NamedTensorList& own, const NamedTensorList& stored, std::string_view owner) {
   const std::map<std::string, Tensor> by_name(stored.begin(), stored.end());
   if (const auto wrong = differences(own, by_name); !wrong.empty()) {
-    fail(ErrorKind::Checkpoint, str(owner, ": the stored state is of another model or kind: ", list_text(wrong)),
+    fail(ErrorKind::Checkpoint, str(owner, ": the stored state is of another model or kind: ", some_of(wrong)),
          "load it with the settings it was stored with, or start from the weights alone");
   }
   const torch::NoGradGuard no_grad;

@@ -34,10 +34,20 @@ struct SmallNetImpl : torch::nn::Module {
 TORCH_MODULE(SmallNet);
 using SmallModel = DistributedDataParallel<SmallNet>;
 
+// Always the same weights.
+inline SmallNet make_small_net(torch::Device device) {
+  torch::set_num_threads(1);
+  torch::manual_seed(1);
+  SmallNet net;
+  net->to(device);
+  return net;
+}
+
 // Samples are numbers; what is learnt of one is a function of it.
 inline LossSum small_loss(SmallModel& model, const SampleBatch& batch) {
   const torch::Tensor factors = torch::tensor({0.1F, 0.7F, 1.3F, 2.9F});
-  const torch::Tensor x = torch::tensor(batch.ids, torch::kFloat).unsqueeze(1) * factors;
+  const torch::Tensor numbers = torch::tensor(batch.ids, torch::kFloat).unsqueeze(1) * factors;
+  const torch::Tensor x = numbers.to(model.module()->passes.device());
   const torch::Tensor error = model(x.sin(), batch.ids[0] % 3 == 0) - x.sum(1).cos();
   return {error.square().narrow(0, 0, batch.num_counted).sum(), batch.num_counted};
 }

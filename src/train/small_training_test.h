@@ -3,7 +3,9 @@
 #include <tandem/training.h>
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "train/small_net_test.h"
 
@@ -15,7 +17,7 @@ class SmallTraining {
   SmallTraining(Communicator& comm, const BatchOptions& batch, TrainingOptions options,
                 const std::filesystem::path& folder, Precision precision = Precision::Fp32)
       : comm_(comm),
-        scaler_(precision, torch::kCPU),
+        scaler_(precision, comm.device()),
         plan_(plan_batch(batch, comm.world().size)),
         training_({*model_.module(), optimizer_, scaler_, &ema_}, comm_, plan_, options, folder) {
     training_.begin(sampler_);
@@ -33,14 +35,8 @@ class SmallTraining {
   SmallNet& net() { return model_.module(); }
 
  private:
-  static SmallNet first_weights() {
-    torch::set_num_threads(1);
-    torch::manual_seed(1);
-    return {};
-  }
-
   Communicator& comm_;
-  SmallModel model_{first_weights(), comm_};
+  SmallModel model_{make_small_net(comm_.device()), comm_};
   AdamW optimizer_{*model_.module()};
   Ema ema_{*model_.module(), {.decay = 0.9, .ramp = 3, .buffers = true}};
   LossScaler scaler_;
@@ -50,5 +46,8 @@ class SmallTraining {
       shard_of(comm_.world())};
   Training training_;
 };
+
+inline const BatchOptions kFourShards{.batch_size = 3, .shards = 4};
+inline TrainingOptions ten_steps() { return {.epochs = 100, .max_steps = 10, .seed = 5}; }
 
 }  // namespace tandem

@@ -117,15 +117,15 @@ StepResult Step::update(double lr, double max_norm) {
   return result;
 }
 
-// Before the first backward pass of a scaled loss; every rank comes here. The first micro-batch of rank 0 decides: it
-// is the same on any number of ranks.
+// Before the first backward pass of a scaled loss; every rank comes here. Rank 0 decides, by its first micro-batch,
+// which is the same on any number of ranks.
 void Step::agree_on_normalizer(std::int64_t count) {
   Communicator& comm = reducer_.comm();
-  const Tensor first = torch::full({}, count, torch::device(comm.device()).dtype(torch::kLong));
-  comm.broadcast(first).wait();
+  const std::int64_t estimate = count * num_batches_ * comm.world().size;
+  const Tensor agreed = torch::full({}, estimate, torch::device(comm.device()).dtype(torch::kLong));
+  comm.broadcast(agreed).wait();
   comm.confirm();
-  const std::int64_t num_all = num_batches_ * comm.world().size;
-  scaler_.normalize_by(std::max<std::int64_t>(first.item<std::int64_t>() * num_all, 1));
+  scaler_.normalize_by(std::max<std::int64_t>(agreed.item<std::int64_t>(), 1));
 }
 
 // `.grad` holds the scaled sum over `count` samples.

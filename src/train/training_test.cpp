@@ -13,7 +13,7 @@
 #include "base/worker_env.h"
 #include "multiproc/run_ranks.h"
 #include "multiproc/shared_folder.h"
-#include "train/small_training_test.h"
+#include "multiproc/training_bits.h"
 
 namespace tandem {
 namespace {
@@ -21,28 +21,11 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kShards = 4;
-
-TrainingOptions ten_steps() { return {.epochs = 100, .max_steps = 10, .seed = 5}; }
-
-// Runs the training on so many ranks until its end, or until step `last` if that comes first.
 void run_until(int num_ranks, std::int64_t last, const fs::path& folder, Precision precision = Precision::Fp32) {
-  run_ranks(num_ranks, [&](const World& world) {
+  run_ranks(num_ranks, [&](const World&) {
     Communicator comm = Communicator::join();
-    SmallTraining training(comm, {.batch_size = 3, .shards = kShards}, ten_steps(), folder, precision);
-    while (training->has_next()) {
-      if (last < 10 && training->step() + 1 == last && world.rank == world.size - 1) training->ask_to_stop("enough");
-      training.step();
-    }
-    EXPECT_EQ(training->why_stopped(), last < 10 ? "enough" : "");
-    EXPECT_EQ(training->step(), std::min<std::int64_t>(last, 10));
+    run_until(last, comm, folder, precision);
   });
-}
-
-void expect_same_files(const fs::path& a, const fs::path& b) {
-  for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
-    EXPECT_EQ(read_file(a / name), read_file(b / name)) << name;
-  }
 }
 
 TEST(Training, EndsInTheSameBytesWhereverItWasStoppedAndOnWhateverRanksItGoesOn) {
@@ -71,7 +54,7 @@ TEST_P(TrainingSignal, ToOneRankMakesAllSaveTheSameStep) {
   run_ranks(2, [&](const World& world) {
     const auto [signal, name] = GetParam();
     Communicator comm = Communicator::join();
-    SmallTraining training(comm, {.batch_size = 3, .shards = kShards}, ten_steps(), folder / "checkpoints");
+    SmallTraining training(comm, kFourShards, ten_steps(), folder / "checkpoints");
     while (training->has_next()) {
       if (world.rank == 1 && training->step() == 3) std::raise(signal);
       if (world.rank == 1 && training->step() == 3 && signal == SIGTERM) std::raise(signal);
@@ -141,7 +124,6 @@ std::vector<std::string> notes_of(const BatchOptions& batch, const std::string& 
   return training->notes();
 }
 
-const BatchOptions kFourShards{.batch_size = 3, .shards = kShards};
 using Notes = std::vector<std::string>;
 
 TEST(Training, BeginsAnewOrGoesOnAsItWasTold) {

@@ -5,7 +5,6 @@
 #include <torch/torch.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <string>
 
 #include "base/error_test.h"
@@ -18,17 +17,6 @@ namespace tandem {
 namespace {
 
 using namespace std::chrono_literals;
-
-// All ranks on the one GPU. NCCL refuses that unless it takes them for ranks of different hosts.
-Communicator join_on_one_gpu(const World& world, const CommOptions& options, int num_nodes = 1) {
-  std::string devices = "cuda:0";
-  for (int rank = 1; rank < world.size; ++rank) devices += ",cuda:0";
-  ::setenv("TANDEM_DEVICES", devices.c_str(), 1);
-  ::setenv("NCCL_HOSTID", std::to_string(world.rank).c_str(), 1);
-  ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-  if (num_nodes > 1) ::setenv("GROUP_WORLD_SIZE", std::to_string(num_nodes).c_str(), 1);
-  return Communicator::join(options);
-}
 
 class Nccl : public GpuTest, public testing::WithParamInterface<int> {};
 

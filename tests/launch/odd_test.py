@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from support import LIMIT, TANDEM, LaunchTest, wait_until
+from support import LIMIT, TANDEM, LaunchTest, read_terminal, wait_until
 
 STUBBORN = "trap 'echo stays' TERM; echo ready; while :; do sleep 0.01; done"
 
@@ -64,13 +64,7 @@ class Streams(OddTest):
         ours, theirs = pty.openpty()
         process = self.start("run", "sh", "-c", "printf '10%%'; exit 3", stdin=theirs, stdout=theirs, stderr=theirs)
         os.close(theirs)
-        shown = b""
-        try:
-            while data := os.read(ours, 1000):
-                shown += data
-        except OSError:
-            pass  # EIO: the last writer is gone
-        os.close(ours)
+        shown = read_terminal(ours)
         self.assertEqual(process.wait(timeout=LIMIT), 3)
         self.assertIn(b"\r\n10%\r\ntandem: rank 0 failed", shown)
 

@@ -12,7 +12,7 @@ import sys
 import termios
 import unittest
 
-from support import LIMIT, TANDEM, LaunchTest, wait_until
+from support import LIMIT, TANDEM, LaunchTest, read_terminal, wait_until
 
 SOAK = "TANDEM_SOAK" in os.environ
 
@@ -140,14 +140,8 @@ class Terminal(LaunchTest):
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 123, 0, 0))
         process = self.start("run", "-q", *arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
         os.close(theirs)
-        shown = b""
-        try:
-            while data := os.read(ours, 1000):
-                shown += data
-        except OSError:
-            pass  # EIO: the last writer is gone
+        shown = read_terminal(ours)
         process.wait(timeout=LIMIT)
-        os.close(ours)
         return shown.decode()
 
     def setUp(self):

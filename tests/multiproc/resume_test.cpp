@@ -41,7 +41,7 @@ void train(const World& world) {
   if (to_integer(words[1]) == world.rank) kill_later(std::chrono::microseconds(*to_integer(words[2])));
   const TrainingOptions options{.epochs = 1000, .max_steps = 60, .seed = 5, .save_every = 2};
   {
-    SmallTraining training(comm, {.batch_size = 3, .shards = 4}, options, words[0]);
+    SmallTraining training(comm, kFourShards, options, words[0]);
     std::cout << "begins at " << training->step() << std::endl;
     while (training->has_next()) training.step();
   }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import shutil
 import subprocess
 import sys
@@ -15,6 +13,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 
 import check_layers  # noqa: E402
+from support import run_check, write_tree  # noqa: E402
 
 # The table of the design, typed again: what each module may include besides base and itself.
 DESIGN = {
@@ -39,18 +38,6 @@ LOST = "is neither in a module nor beside this file; a library's header goes in 
 FREE = "is free of torch and may not include"
 
 
-def write_tree(root: Path, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-
-
-def run_check(root: Path) -> tuple[int, list[str]]:
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
-        code = check_layers.main([str(root)])
-    return code, out.getvalue().splitlines()
-
-
 class LayersTest(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -60,7 +47,7 @@ class LayersTest(unittest.TestCase):
     def check(self, files: dict[str, str]) -> tuple[int, list[str]]:
         root = Path(tempfile.mkdtemp(dir=self.root))
         write_tree(root, files)
-        return run_check(root)
+        return run_check(check_layers, root)
 
     def red(self, files: dict[str, str], *findings: str) -> None:
         code, lines = self.check(files)
@@ -218,7 +205,7 @@ class LayersTest(unittest.TestCase):
     def test_git_says_which_files_count(self) -> None:
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
         write_tree(self.root, {".gitignore": "/out/\n", "out/a.cpp": "\n", "src/base/new.cpp": '#include "cli/a.h"\n'})
-        self.assertEqual((1, ["src/base/new.cpp:1: base may not include cli (cli/a.h)"]), run_check(self.root))
+        self.assertEqual((1, ["src/base/new.cpp:1: base may not include cli (cli/a.h)"]), run_check(check_layers, self.root))
 
     def test_it_checks_the_tree_it_is_given_or_else_the_repository_that_holds_it(self) -> None:
         write_tree(self.root, {"one/tools/x": "", "one/src/base/a.h": '#include "cli/b.h"\n', "two/src/base/a.h": "\n"})

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-import io
 import re
 import shutil
 import subprocess
@@ -17,18 +15,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 
 import check_style  # noqa: E402
-
-
-def write_tree(root: Path, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-
-
-def run_check(root: Path) -> tuple[int, list[str]]:
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
-        code = check_style.main([str(root)])
-    return code, out.getvalue().splitlines()
+from support import run_check, write_tree  # noqa: E402
 
 
 def numbered(count: int, stem: str = "line") -> str:
@@ -49,7 +36,7 @@ class TreeTest(unittest.TestCase):
     def check(self, files: dict[str, str]) -> tuple[int, list[str]]:
         root = Path(tempfile.mkdtemp(dir=self.root))
         write_tree(root, files)
-        return run_check(root)
+        return run_check(check_style, root)
 
     def red(self, rule: str, files: dict[str, str], *places: str) -> None:
         """Exactly these places are found, all by this rule."""
@@ -352,7 +339,7 @@ class ProgramTest(TreeTest):
     def test_git_says_which_files_count(self) -> None:
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
         write_tree(self.root, {".gitignore": "/ignored/\n", "ignored/a.sh": "\n", ".ci/run": "#!/bin/sh\nmake\n"})
-        self.assertEqual((1, [".ci/run:1: shell-strict: no set -e near the top"]), run_check(self.root))
+        self.assertEqual((1, [".ci/run:1: shell-strict: no set -e near the top"]), run_check(check_style, self.root))
 
     def test_without_an_argument_it_checks_the_repository_that_holds_it(self) -> None:
         write_tree(self.root, {"tools/check_layers.py": "", "src/a.cpp": "#define X\n"})
