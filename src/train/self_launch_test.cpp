@@ -50,15 +50,17 @@ TEST(FindLauncher, LooksBesideTheProgramThenAboveItThenOnPath) {
   EXPECT_EQ(find_launcher(above, {}), above);
 }
 
+void give_to_stranger(const fs::path& path) { EXPECT_EQ(::chown(path.c_str(), 12345, 12345), 0); }
+
 TEST(FindLauncher, LeavesThatOfAStrangerAlone) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to somebody else";
   const TempFolder folder;
   const fs::path program = folder.add("shared/mine/train", "", 0700);
   const fs::path strange = folder.add("shared/bin/tandem", "", 0755);
   const fs::path on_path = folder.add("usr/tandem", "", 0700);
-  ASSERT_EQ(::chown(strange.c_str(), 12345, 12345), 0);
+  give_to_stranger(strange);
   EXPECT_EQ(find_launcher(program, {on_path.parent_path()}), on_path);
-  ASSERT_EQ(::chown(program.c_str(), 12345, 12345), 0);
+  give_to_stranger(program);
   EXPECT_EQ(find_launcher(program, {}), strange);
 }
 

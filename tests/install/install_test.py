@@ -76,7 +76,7 @@ class Install(unittest.TestCase):
         self.assertEqual({name for name in files if name.startswith("include/")}, headers)
         self.assertEqual(sorted(pathlib.Path(name).name for name in files if name.endswith(".a")),
                          ["libtandem.a", "libtandem_checkpoint_core.a", "libtandem_comm_core.a", "libtandem_core.a", "libtandem_data.a",
-                          "libtandem_monitor.a"])
+                          "libtandem_monitor.a", "libtandem_train_core.a"])
         self.assertIn("bin/tandem", files)
 
 
