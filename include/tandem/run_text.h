@@ -18,6 +18,7 @@ struct RunStart {
   std::string why_transport = {};    // "2 CPU ranks on one host"
   std::string batch = {};            // BatchPlan::text()
   std::string model = {};            // ModelSize::text()
+  std::string precision = {};        // "bf16: a CPU with AVX512-BF16 multiplies bf16 fast"
   std::string peak = {};             // Peak::text()
   std::string settings = {};         // config_table()
   std::filesystem::path folder = {};

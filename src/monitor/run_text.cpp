@@ -73,6 +73,7 @@ std::string start_text(const RunStart& start) {
                    {"transport", has_why ? str(start.transport, ": ", start.why_transport) : start.transport},
                    {"batch", start.batch},
                    {"model", start.model},
+                   {"precision", start.precision},
                    {"mfu", start.peak.empty() ? "" : str("measured against ", start.peak)},
                    {"settings", start.settings},
                    {"folder", start.folder},

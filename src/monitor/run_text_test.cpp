@@ -10,6 +10,7 @@ TEST(RunStart, SaysWhatDecidesTheResult) {
                         .why_transport = "2 ranks with a GPU each",
                         .batch = "256 samples a step = 16 a micro-batch x 8 micro-batches x 2 ranks",
                         .model = "124M parameters, all trainable; 1.85 GiB a rank",
+                        .precision = "fp16: asked for",
                         .peak = "65.0 TFLOP/s a device (Tesla T4, fp16)",
                         .settings = "epochs  3     --epochs  (default 1)\nlr      3e-4  run.yaml:3  (default 1e-3)\n",
                         .folder = "runs/demo",
@@ -19,6 +20,7 @@ TEST(RunStart, SaysWhatDecidesTheResult) {
             "transport  nccl: 2 ranks with a GPU each\n"
             "batch      256 samples a step = 16 a micro-batch x 8 micro-batches x 2 ranks\n"
             "model      124M parameters, all trainable; 1.85 GiB a rank\n"
+            "precision  fp16: asked for\n"
             "mfu        measured against 65.0 TFLOP/s a device (Tesla T4, fp16)\n"
             "settings   epochs  3     --epochs  (default 1)\n"
             "           lr      3e-4  run.yaml:3  (default 1e-3)\n"

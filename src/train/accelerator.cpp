@@ -132,18 +132,16 @@ void Accelerator::begin(SampleSource source) {
 }
 
 void Accelerator::Run::begin_monitor() {
-  std::vector<std::string> notes = training->notes();
-  notes.insert(notes.begin(), str(options.precision == Precision::Auto ? "auto chose " : "",
-                                  precision_name(precision.precision), ": ", precision.why));
   monitor.begin({.batch = plan,
                  .model = size_of(*module, *optimizer, options.ddp.wire),
                  .workload = workload,
+                 .precision = str(precision_name(precision.precision), ": ", precision.why),
                  .first_step = training->step(),
                  .num_steps = training->num_steps(),
                  .steps_per_epoch = source.steps_per_epoch,
                  .num_epochs = options.training.epochs,
                  .settings = place.settings,
-                 .notes = notes});
+                 .notes = training->notes()});
 }
 
 bool Accelerator::has_next() {

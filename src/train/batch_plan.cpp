@@ -58,8 +58,9 @@ std::int64_t shards_per_rank(std::int64_t num_shards, int num_ranks) {
 }  // namespace
 
 std::string BatchPlan::text() const {
-  return str(global_batch(), " samples a step = ", batch_size, " a micro-batch x ", accumulate, " micro-batches x ",
-             num_ranks, num_ranks == 1 ? " rank" : " ranks", is_exact ? ", exact" : "");
+  return str(global_batch(), " samples a step = ", batch_size, " a micro-batch x ", accumulate,
+             accumulate == 1 ? " micro-batch x " : " micro-batches x ", num_ranks, num_ranks == 1 ? " rank" : " ranks",
+             is_exact ? ", exact" : "");
 }
 
 BatchPlan plan_batch(const BatchOptions& options, int num_ranks) {

@@ -148,6 +148,7 @@ void RunMonitor::say_start(const std::vector<std::string>& devices, const std::o
                        .why_transport = comm_.why(),
                        .batch = plan_.batch.text(),
                        .model = plan_.model.text(),
+                       .precision = plan_.precision,
                        .peak = peak ? peak->text() : "",
                        .settings = plan_.settings,
                        .folder = folder_,

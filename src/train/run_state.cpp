@@ -40,6 +40,20 @@ void check_facts(const RunState& run, const Json& saved, std::vector<std::string
   }
 }
 
+// More ranks with the same global batch are faster, not another training.
+void note_ranks(const RunState& run, const Json& saved, std::vector<std::string>& notes) {
+  const Json& facts = saved.at("facts");
+  const std::int64_t ranks = saved.at("ranks").as_integer();
+  const std::int64_t batch = facts.at("batch-size").as_integer() * facts.at("shards").as_integer();
+  if (ranks == run.comm.world().size) return;
+  const bool is_same = batch == run.plan.global_batch();
+  notes.push_back(str("the checkpoint was made on ", ranks, ranks == 1 ? " rank" : " ranks", ", this run has ",
+                      run.comm.world().size, is_same ? ": the global batch stays " : ": the global batch was ", batch,
+                      is_same
+                          ? ", and so does the learning rate"
+                          : str(" and is ", run.plan.global_batch(), "; the learning rate stays unless --scale-lr")));
+}
+
 // Numbers without a sign are texts: JSON has none.
 Json json_of(const SamplerState& state) {
   return Json::Object{{"seed", str(state.seed)}, {"epoch", state.epoch}, {"cursor", state.cursor}};
@@ -133,6 +147,7 @@ RunPosition RunState::restore(const std::filesystem::path& path, std::vector<std
   const Json state = parse_json(comm.all_gather_bytes(checkpoint.state).front(), "state.json");
   const RunPosition position = {.step = state.at("step").as_integer(), .samples = sampler_state(state.at("samples"))};
   check_facts(*this, state.at("facts"), notes);
+  note_ranks(*this, state, notes);
   set_samples(position.samples);
 
   if (comm.world().is_main()) {

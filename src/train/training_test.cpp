@@ -173,6 +173,20 @@ TEST(Training, RefusesInExactModeWhatWouldLeadToOtherBits) {
   EXPECT_EQ(notes[0], "the checkpoint was made with exact true, this run has false");
 }
 
+TEST(Training, SaysThatTheRateStaysWhenOnlyTheRanksChange) {
+  const SharedFolder folder;
+  run_ranks(2, [&](const World&) { notes_of({.batch_size = 3, .accumulate = 2}, "auto", 2, folder / "run"); });
+  fs::copy(folder / "run", folder / "copy", fs::copy_options::recursive);
+  EXPECT_EQ(notes_of({.batch_size = 3, .accumulate = 4}, "auto", 4, folder / "run").front(),
+            "the checkpoint was made on 2 ranks, this run has 1: the global batch stays 12, and so does the learning "
+            "rate");
+  const Notes notes = notes_of({.batch_size = 3, .accumulate = 2}, "auto", 4, folder / "copy");
+  EXPECT_EQ(std::ranges::count(notes,
+                               "the checkpoint was made on 2 ranks, this run has 1: the global batch was 12 and is 6; "
+                               "the learning rate stays unless --scale-lr"),
+            1);
+}
+
 TEST(Training, WithoutExactModeGoesOnWithTheSameBitsOnAsManyRanks) {
   const SharedFolder folder;
   const auto run = [&](const fs::path& name, std::int64_t last) {
