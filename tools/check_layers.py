@@ -42,7 +42,7 @@ PUBLIC_HEADERS = {
     "tandem/tensorboard.h": "monitor", "tandem/throughput.h": "monitor",
     "tandem/autocast.h": "amp", "tandem/loss_scaler.h": "amp", "tandem/precision.h": "amp",
     "tandem/clip.h": "optim", "tandem/ema.h": "optim", "tandem/optimizer.h": "optim", "tandem/schedule.h": "optim",
-    "tandem/accelerator.h": "train", "tandem/run_options.h": "train",
+    "tandem/accelerator.h": "train", "tandem/accelerator_options.h": "train", "tandem/run_options.h": "train",
     "tandem/batch_plan.h": "train", "tandem/train_step.h": "train", "tandem/training.h": "train",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }

@@ -1,25 +1,17 @@
 #pragma once
 
+#include <tandem/accelerator_options.h>
 #include <tandem/autocast.h>
-#include <tandem/batch_plan.h>
-#include <tandem/communicator.h>
-#include <tandem/ddp.h>
 #include <tandem/ema.h>
 #include <tandem/error.h>
 #include <tandem/event_log.h>
 #include <tandem/loss_scaler.h>
-#include <tandem/monitor_options.h>
 #include <tandem/optimizer.h>
-#include <tandem/precision.h>
-#include <tandem/run_options.h>
 #include <tandem/sampler.h>
 #include <tandem/train_step.h>
-#include <tandem/training.h>
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,47 +21,7 @@
 
 namespace tandem {
 
-struct AcceleratorOptions {
-  RunOptions run = {};
-  CommOptions comm = {};
-  DdpOptions ddp = {};
-  Precision precision = Precision::Auto;
-  BatchOptions batch = {};
-  TrainingOptions training = {};
-  bool recompute = false;
-  MonitorOptions monitor = {};
-};
-
-template <class Visitor>
-void visit_fields(AcceleratorOptions& o, Visitor&& field) {
-  field("", o.run, "where the run takes place");
-  field("", o.batch, "size of a step");
-  field("", o.training, "the run");
-  field("precision", o.precision, "what matrices are multiplied in");
-  field("recompute", o.recompute, "keep fewer activations and compute them again, for less memory");
-  field("", o.ddp, "how ranks exchange gradients");
-  field("", o.comm, "how ranks talk");
-  field("", o.monitor, "what the run shows");
-}
-
-// What run_worker knows of a run.
-struct RunPlace {
-  std::filesystem::path folder = {};
-  std::string settings = {};  // config_table(), shown at the start
-  std::string go_on = {};     // the command that goes on with this run
-};
-
 enum class Reduction { Sum, Mean };
-
-template <class Holder>
-concept HoldsModule = requires(Holder& holder) {
-  holder->named_parameters();
-};
-
-template <class Samples>
-concept GivesSamples = requires(Samples& samples) {
-  samples.next(), samples.state(), samples.steps_per_epoch();
-};
 
 template <class Samples>
 class Batches;
@@ -87,8 +39,7 @@ class Batches;
 //     accelerator.step(lr);                                   // does nothing until all of a step are there
 //   }
 //
-// A verb in another place is an Error that says what to call. Every rank has one and calls the same verbs; a world of
-// one needs no other code. It saves and resumes as Training does.
+// A verb in another place is an Error. Every rank has one and calls the same verbs. It saves and resumes as Training.
 class Accelerator {
  public:
   // Joins the other ranks. What the run keeps goes to `place.folder`, or nowhere if that is empty.
@@ -110,7 +61,8 @@ class Accelerator {
   const std::filesystem::path& folder() const;  // of the run; empty: it keeps nothing
 
   // Moves the module to this rank's device and gives it the weights of rank 0. Make the optimizer after this.
-  template <HoldsModule Holder>
+  template <class Holder>
+  requires requires(Holder& holder) { holder->named_parameters(); }
   DistributedDataParallel<Holder> prepare(Holder module) {
     if constexpr (requires { module->set_recompute(true); }) {
       module->set_recompute(options().recompute);
@@ -198,7 +150,7 @@ class Accelerator {
   torch::Tensor reduce(const torch::Tensor& tensor, Reduction reduction = Reduction::Sum);
   void wait_for_everyone() { comm().barrier(); }
 
-  // The first rank runs it alone, then the others: what it leaves on disk, they find.
+  // The first rank runs it alone, then the others.
   template <class Function>
   void main_process_first(Function&& function) {
     if (is_main_process()) function();

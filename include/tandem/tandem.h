@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tandem/accelerator.h>
+#include <tandem/accelerator_options.h>
 #include <tandem/autocast.h>
 #include <tandem/batch_norm.h>
 #include <tandem/batch_plan.h>

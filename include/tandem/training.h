@@ -62,7 +62,12 @@ struct SampleSource {
   std::int64_t steps_per_epoch = 0;
 };
 
-template <class Samples>  // a Loader or a Sampler, which outlives it
+template <class Samples>
+concept GivesSamples = requires(Samples& samples) {
+  samples.next(), samples.state(), samples.steps_per_epoch();
+};
+
+template <GivesSamples Samples>  // a Loader or a Sampler, which outlives it
 SampleSource source_of(Samples& samples) {
   return {.state = [&samples] { return samples.state(); },
           .set_state = [&samples](const SamplerState& state) { samples.set_state(state); },
@@ -85,7 +90,7 @@ class Training {
 
   // The data that the steps use. Goes on where the checkpoint was, if there is one to resume.
   void begin(SampleSource source);
-  template <class Samples>
+  template <GivesSamples Samples>
   void begin(Samples& samples) {
     begin(source_of(samples));
   }
