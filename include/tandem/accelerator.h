@@ -120,8 +120,7 @@ class Accelerator {
   // What the losses count, and the operations for one of them; before the loop. Without it there is no mfu.
   void set_workload(const Workload& workload);
 
-  // Shown on one screen, whatever the number of ranks; `log` also goes to events.jsonl and TensorBoard, under the step
-  // that was last.
+  // On one screen, whatever the number of ranks; `log` goes to events.jsonl and TensorBoard, under the last step.
   void print(std::string_view line);
   void log(const EventFields& values);
 
@@ -162,9 +161,10 @@ class Accelerator {
   void set_trigger();
   bool check_trigger();
 
-  // After the loop: says how the run ended and what was verified, and with --json prints `result`, by default the last
-  // loss. `baseline` says what the result is worth: "an untrained model: 10.82". run_worker calls it where nobody did.
+  // After the loop: says how it ended; with --json prints `result`, by default the last loss. `baseline` says what that
+  // is worth: "an untrained model: 10.82".
   void end_training(const EventFields& result = {}, const std::string& baseline = {});
+  void close();  // the same where nobody did it, also when the model is gone: run_worker calls it after the body
 
   // Saves the step that is done, besides those that --save-every names. Before the loop, load_state goes on from a
   // checkpoint, or from the newest in a folder, instead of what --resume said.

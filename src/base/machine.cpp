@@ -145,9 +145,7 @@ std::string cpu_name(const fs::path& root) {
   return name.empty() ? "CPU" : name;
 }
 
-Bytes peak_memory(const fs::path& root) {
-  return kibibytes(value_in(root / "proc/self/status", "VmHWM"));
-}
+Bytes peak_memory(const fs::path& root) { return kibibytes(value_in(root / "proc/self/status", "VmHWM")); }
 
 MemoryCgroup read_memory_cgroup(const fs::path& root, const std::string& pid) {
   MemoryCgroup group;

@@ -158,7 +158,8 @@ void Accelerator::begin_step(std::vector<BatchName> batches, std::chrono::nanose
   }
   std::vector<std::int64_t> counted;
   for (const BatchName& batch : batches) {
-    counted.insert(counted.end(), batch.ids.begin(), batch.ids.begin() + batch.num_counted);
+    const auto ids = batch.ids.first(std::min(batch.ids.size(), static_cast<std::size_t>(batch.num_counted)));
+    counted.insert(counted.end(), ids.begin(), ids.end());
   }
   run_->monitor.data_waited(std::chrono::duration<double>(waited).count());
   run_->monitor.check_samples(counted);
@@ -233,7 +234,7 @@ void Accelerator::end_training(const EventFields& result, const std::string& bas
   Run& run = *run_;
   if (!run.training || std::exchange(run.has_ended, true)) return;
   if (run.result) end_step();  // the user left the loop in the middle
-  run.training->save();
+  if (run.training->has_next()) run.training->save();
   run.training->wait_for_save();
   const bool must_go_on = run.training->step() < run.training->num_steps();
   run.monitor.end({.values = result,
@@ -241,6 +242,18 @@ void Accelerator::end_training(const EventFields& result, const std::string& bas
                    .why_stopped = run.training->why_stopped(),
                    .replicas_equal_at = run.training->replicas_equal_at(),
                    .next = must_go_on ? run.place.go_on : ""});
+}
+
+void Accelerator::close() {
+  const Run& run = *run_;
+  if (!run.training || run.has_ended) return;
+  if (run.result || run.training->has_next()) {
+    fail(ErrorKind::Config,
+         str("accelerator: the loop was left in ", run.step_name(), " of ", run.training->num_steps(),
+             ", which is not saved"),
+         "call end_training() after the loop, which saves; or end the loop by stop(why) in place of break");
+  }
+  end_training();
 }
 
 void Accelerator::set_workload(const Workload& workload) {
@@ -258,7 +271,15 @@ std::int64_t Accelerator::num_steps() const {
 }
 
 void Accelerator::set_metric(double metric) { run_->metric = metric; }
-void Accelerator::save_state() { run_->must_save = true; }
+
+void Accelerator::save_state() {
+  if (!run_->training) fail_order("save_state() before prepare(loader)");
+  if (run_->batches.empty()) {
+    run_->training->save();
+  } else {
+    run_->must_save = true;  // when the step is done
+  }
+}
 
 void Accelerator::load_state(const std::filesystem::path& path) {
   if (run_->training) fail_order("load_state() after prepare(loader), which has resumed the run already");

@@ -224,6 +224,41 @@ TEST(Accelerator, EndsEveryRankWhenOneAsksForIt) {
   });
 }
 
+// By a break in step 2 of 6; what the loop used is gone when it returns.
+void break_off(Accelerator& accelerator, bool must_end) {
+  SmallNet net;
+  auto model = accelerator.prepare(net);
+  AdamW optimizer(*net);
+  accelerator.prepare(optimizer);
+  Sampler sampler = accelerator.sampler(37);
+  for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+    const auto pass = accelerator.accumulate();
+    accelerator.backward(small_loss(model, batch));
+    if (accelerator.step(0.01) && accelerator.current_step() == 2) break;
+  }
+  if (must_end) accelerator.end_training();
+}
+
+TEST(Accelerator, SavesWhenTheLoopIsBrokenOffOrSaysThatItDidNot) {
+  const TempFolder temp;
+  Accelerator accelerator(options_of({.batch_size = 8}), {.folder = temp.path()});
+  break_off(accelerator, /*must_end=*/true);
+  accelerator.close();
+  EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(temp.path()) / "checkpoints" / "step-00000003"));
+
+  Accelerator forgetful(options_of({.batch_size = 8}));
+  break_off(forgetful, /*must_end=*/false);
+  EXPECT_EQ(error_of([&] { forgetful.close(); }).message(),
+            "accelerator: the loop was left in step 2 of 6, which is not saved");
+}
+
+TEST(Accelerator, OfNoStepsTouchesNothingAfterwards) {
+  const TempFolder temp;
+  Accelerator accelerator(options_of({.batch_size = 8}, 0), {.folder = temp.path()});
+  break_off(accelerator, /*must_end=*/false);
+  EXPECT_EQ(error_of([&] { accelerator.close(); }).message(), "");
+}
+
 TEST(Accelerator, TurnsRecomputeOnWhereTheModelOffersIt) {
   AcceleratorOptions options = options_of({});
   options.recompute = true;

@@ -28,7 +28,7 @@ struct RunPlan {
   BatchPlan batch = {};
   ModelSize model = {};
   Workload workload = {};
-  std::string precision = {};  // which, and why
+  std::string precision = {};   // which, and why
   std::int64_t first_step = 0;  // steps that were done before, by the run that this one goes on with
   std::int64_t num_steps = 0;   // of the whole run
   std::int64_t steps_per_epoch = 0;

@@ -93,7 +93,7 @@ int detail::run_worker(const std::vector<std::string>& command, const ProgramTex
         std::move(comm), options.accelerator,
         {.folder = folder, .settings = config_table(loaded.fields), .go_on = go_on_command(folder, request, env)});
     body(accelerator);
-    accelerator.end_training();
+    accelerator.close();
   });
 }
 
