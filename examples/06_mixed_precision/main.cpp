@@ -41,8 +41,9 @@ void train(tandem::Accelerator& accelerator, const Options& options) {
   for (const auto& batch : accelerator.prepare(sampler)) {
     const auto pass = accelerator.accumulate();
     const auto ids = torch::tensor(batch.ids, points.device()).slice(0, 0, batch.num_counted);
-    const auto loss = torch::cross_entropy_loss(model(points.index_select(0, ids)), labels.index_select(0, ids));
-    accelerator.backward({loss * batch.num_counted, batch.num_counted});
+    const auto loss = torch::cross_entropy_loss(model(points.index_select(0, ids)), labels.index_select(0, ids), {},
+                                                at::Reduction::Sum);
+    accelerator.backward({loss, batch.num_counted});
     accelerator.clip_grad_norm(1.0);
     accelerator.step(0.01);
   }

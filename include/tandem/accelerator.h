@@ -63,7 +63,7 @@ class Accelerator {
   // Moves the module to this rank's device and gives it the weights of rank 0. Make the optimizer after this.
   template <class Holder>
   requires requires(Holder& holder) { holder->named_parameters(); }
-  DistributedDataParallel<Holder> prepare(Holder module) {
+  [[nodiscard]] DistributedDataParallel<Holder> prepare(Holder module) {
     if constexpr (requires { module->set_recompute(true); }) {
       module->set_recompute(options().recompute);
     } else if (options().recompute) {

@@ -22,6 +22,8 @@ void visit_fields(BatchOptions& o, Visitor&& field) {
   field("shards", o.shards, "micro-batches of a step over all ranks, for results that are the same bits on 1, 2 or 4");
 }
 
+void validate(const BatchOptions& options);
+
 // The micro-batches of one step.
 struct BatchPlan {
   std::int64_t batch_size = 1;

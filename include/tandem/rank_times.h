@@ -17,6 +17,7 @@ struct RankTimes {
 
 // A rank that needs at least this much more time of its own than the median of the others holds them up.
 constexpr double kStragglerExcess = 0.10;
+constexpr double kLeastExcess = 0.001;  // seconds; less than that is noise
 
 struct Balance {
   double share = 1;                   // of the slowest rank's time that the ranks work, on average; 1: none waits

@@ -50,7 +50,8 @@ Balance balance_of(std::span<const RankTimes> ranks) {
   if (most->own() > 0) balance.share = sum / static_cast<double>(ranks.size()) / most->own();
   const auto slowest = static_cast<std::size_t>(most - ranks.begin());
   const RankTimes typical = typical_of_others(ranks, slowest);
-  if (most->own() > 0 && most->own() >= typical.own() * (1 + kStragglerExcess)) {
+  const double excess = most->own() - typical.own();
+  if (excess >= kLeastExcess && excess >= typical.own() * kStragglerExcess) {
     balance.straggler = static_cast<int>(slowest);
     balance.text = straggler_text(slowest, ranks, typical);
   } else {

@@ -57,7 +57,7 @@ struct Accelerator::Run {
   bool has_loss = false;                // of the micro-batch in work
   double max_norm = 0;
   std::optional<StepResult> result = {};  // from `step` to the next micro-batch
-  std::int64_t epoch = 1;
+  SamplerState before_step = {};
   Clock::time_point update_end = {};
   std::optional<double> metric = {};
   bool must_save = false;
@@ -100,6 +100,7 @@ void Accelerator::set_model(torch::nn::Module& module, Reducer& reducer) {
 
 void Accelerator::prepare(Optimizer& optimizer) {
   if (run_->module == nullptr) fail_order("the optimizer came before the model");
+  if (run_->training) fail_order("the optimizer came after prepare(loader)");
   if (!is_on(optimizer.state(), device())) {
     fail_order("the optimizer was made before prepare(model) moved the model to its device");
   }
@@ -108,6 +109,7 @@ void Accelerator::prepare(Optimizer& optimizer) {
 
 void Accelerator::prepare(Ema& ema) {
   if (run_->module == nullptr) fail_order("the average came before the model");
+  if (run_->training) fail_order("the average came after prepare(loader)");
   run_->ema = &ema;
 }
 
@@ -145,7 +147,7 @@ void Accelerator::Run::begin_monitor() {
 }
 
 bool Accelerator::has_next() {
-  run_->epoch = run_->source.state().epoch + 1;  // of the step that comes
+  run_->before_step = run_->source.state();
   return run_->training->has_next();
 }
 
@@ -197,7 +199,11 @@ void Accelerator::backward(const LossSum& loss) {
 
 bool Accelerator::sync_gradients() const { return run_->batch + 1 == run_->batches.size(); }
 
-void Accelerator::clip_grad_norm(double max_norm) { run_->max_norm = max_norm; }
+void Accelerator::clip_grad_norm(double max_norm) {
+  if (!(max_norm > 0)) fail(ErrorKind::Config, str("accelerator: clip_grad_norm(", max_norm, ")"), "give more than 0");
+  if (run_->result) fail_order("clip_grad_norm() after step()");
+  run_->max_norm = max_norm;
+}
 
 std::optional<StepResult> Accelerator::step(double lr) {
   Run& run = *run_;
@@ -206,7 +212,8 @@ std::optional<StepResult> Accelerator::step(double lr) {
   if (!run.step->has_all()) return std::nullopt;
   run.result = run.step->update(lr, std::exchange(run.max_norm, 0));
   run.step.reset();
-  run.monitor.end_step({.result = *run.result, .lr = lr, .epoch = run.epoch, .exposed = run.reducer->stats().exposed});
+  run.monitor.end_step(
+      {.result = *run.result, .lr = lr, .epoch = run.before_step.epoch + 1, .exposed = run.reducer->stats().exposed});
   run.update_end = Clock::now();
   return run.result;
 }
@@ -233,7 +240,8 @@ void Accelerator::end_step() {
 void Accelerator::end_training(const EventFields& result, const std::string& baseline) {
   Run& run = *run_;
   if (!run.training || std::exchange(run.has_ended, true)) return;
-  if (run.result) end_step();  // the user left the loop in the middle
+  if (run.result) end_step();                                       // the user left the loop in the middle
+  if (!run.batches.empty()) run.source.set_state(run.before_step);  // its samples are still to come
   if (run.training->has_next()) run.training->save();
   run.training->wait_for_save();
   const bool must_go_on = run.training->step() < run.training->num_steps();

@@ -252,6 +252,50 @@ TEST(Accelerator, SavesWhenTheLoopIsBrokenOffOrSaysThatItDidNot) {
             "accelerator: the loop was left in step 2 of 6, which is not saved");
 }
 
+// The samples of a step that was begun and not done are still to come.
+TEST(Accelerator, GoesOnWithTheSamplesOfAStepThatWasNotDone) {
+  const TempFolder temp;
+  const AcceleratorOptions options = options_of({.batch_size = 8});
+  Communicator comm = Communicator::join();
+  {
+    Accelerator accelerator(comm.duplicate(), options, {.folder = temp.path()});
+    SmallNet net;
+    auto model = accelerator.prepare(net);
+    AdamW optimizer(*net);
+    accelerator.prepare(optimizer);
+    Sampler sampler = accelerator.sampler(37);
+    for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+      if (accelerator.current_step() == 3) break;
+      const auto pass = accelerator.accumulate();
+      accelerator.backward(small_loss(model, batch));
+      accelerator.clip_grad_norm(1);
+      accelerator.step(0.01);
+    }
+    accelerator.end_training();
+  }
+  expect_equal(trained_by_accelerator(comm, options, temp.path()), trained_by_accelerator(comm, options));
+}
+
+// Padding may leave a rank nothing to count, and the mean of nothing is not a number.
+TEST(Accelerator, PassesOverALossThatCountsNothing) {
+  Accelerator accelerator(options_of({.batch_size = 2, .accumulate = 2}, 1));
+  Line line;
+  auto model = accelerator.prepare(line);
+  Sgd optimizer(*line);
+  accelerator.prepare(optimizer);
+  Sampler sampler = accelerator.sampler(8);
+  std::int64_t count = 0;
+  for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+    static_cast<void>(batch);
+    const auto pass = accelerator.accumulate();
+    const Tensor x = torch::full({count}, 3.0F);
+    accelerator.backward({model(x).mean() * count, count});
+    accelerator.step(1);
+    count = 2;
+  }
+  EXPECT_EQ(line->weight.item<double>(), -3);
+}
+
 TEST(Accelerator, OfNoStepsTouchesNothingAfterwards) {
   const TempFolder temp;
   Accelerator accelerator(options_of({.batch_size = 8}, 0), {.folder = temp.path()});
@@ -263,9 +307,10 @@ TEST(Accelerator, TurnsRecomputeOnWhereTheModelOffersIt) {
   AcceleratorOptions options = options_of({});
   options.recompute = true;
   Accelerator accelerator(options);
-  EXPECT_EQ(error_of([&] { accelerator.prepare(SmallNet()); }).message(), "training: this model has no --recompute");
+  EXPECT_EQ(error_of([&] { auto model = accelerator.prepare(SmallNet()); }).message(),
+            "training: this model has no --recompute");
   Line line;
-  accelerator.prepare(line);
+  auto model = accelerator.prepare(line);
   EXPECT_TRUE(line->recompute);
 }
 
@@ -334,6 +379,22 @@ TEST_F(AcceleratorOrder, WantsEachStepOnce) {
               accelerator_.backward(loss());
             }),
             "accelerator: step 0 ends without step(lr): its gradients were not used");
+}
+
+TEST_F(AcceleratorOrder, RefusesWhatComesTooLate) {
+  EXPECT_EQ(message_of([&](const auto& loss) {
+              const auto pass = accelerator_.accumulate();
+              accelerator_.backward(loss());
+              if (accelerator_.step(1)) accelerator_.clip_grad_norm(1);
+            }),
+            "accelerator: clip_grad_norm() after step()");
+  Line line;
+  Ema ema(*line);
+  Sgd optimizer(*line);
+  EXPECT_EQ(error_of([&] { accelerator_.prepare(ema); }).message(),
+            "accelerator: the average came after prepare(loader)");
+  EXPECT_EQ(error_of([&] { accelerator_.prepare(optimizer); }).message(),
+            "accelerator: the optimizer came after prepare(loader)");
 }
 
 TEST_F(AcceleratorOrder, RefusesASecondStep) {

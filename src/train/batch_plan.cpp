@@ -11,9 +11,10 @@
 namespace tandem {
 namespace {
 
-void check_positive(const std::optional<std::int64_t>& value, const char* name) {
-  if (!value || *value >= 1) return;
-  fail(ErrorKind::Config, str(name, " is ", *value), "give at least 1");
+void check_size(const std::optional<std::int64_t>& value, const char* name) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  if (value && *value < 1) fail(ErrorKind::Config, str(name, " is ", *value), "give at least 1");
+  if (value && *value > kMost) fail(ErrorKind::Config, str(name, " is ", *value), str("give at most ", kMost));
 }
 
 void check_together(const BatchOptions& options) {
@@ -63,13 +64,16 @@ std::string BatchPlan::text() const {
              is_exact ? ", exact" : "");
 }
 
-BatchPlan plan_batch(const BatchOptions& options, int num_ranks) {
-  check_positive(options.batch_size, "--batch-size");
-  check_positive(options.accumulate, "--accumulate");
-  check_positive(options.global_batch, "--global-batch");
-  check_positive(options.shards, "--shards");
+void validate(const BatchOptions& options) {
+  check_size(options.batch_size, "--batch-size");
+  check_size(options.accumulate, "--accumulate");
+  check_size(options.global_batch, "--global-batch");
+  check_size(options.shards, "--shards");
   check_together(options);
+}
 
+BatchPlan plan_batch(const BatchOptions& options, int num_ranks) {
+  validate(options);
   BatchPlan plan{.batch_size = options.batch_size, .num_ranks = num_ranks};
   if (options.shards) {
     plan.is_exact = true;

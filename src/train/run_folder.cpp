@@ -1,5 +1,7 @@
 #include "train/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <tandem/config.h>
 #include <tandem/error.h>
@@ -142,6 +144,7 @@ std::vector<std::string> without_flag(const std::vector<std::string>& words, con
 
 void validate(const RunOptions& o) {
   if (o.nproc.value_or(1) < 1) fail(ErrorKind::Config, str("nproc is ", *o.nproc), "give at least 1");
+  if (o.run_dir.empty()) fail(ErrorKind::Config, "run-dir is empty", "give a folder; '.' is the current one");
   const bool is_place = o.name.find('/') != std::string::npos || o.name == "." || o.name == ".." || o.name == kLatest;
   if (is_place) {
     fail(ErrorKind::Config, str("name is '", o.name, "', which is no name for a folder of its own"),
@@ -171,6 +174,13 @@ void record_start(const fs::path& folder, const RunRequest& request, const Worke
   AppendFile commands(folder / "command.txt");
   commands.drop_torn_line();
   commands.append(start_line(request, env, now));
+}
+
+Fd lock_run_folder(const fs::path& folder) {
+  Fd lock(::open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return lock;
+  fail(ErrorKind::Checkpoint, str("run folder: another run is writing to ", folder),
+       "wait for its end, or give this one another --name");
 }
 
 std::string go_on_command(const fs::path& folder, const RunRequest& request, const WorkerEnv& env) {

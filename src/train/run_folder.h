@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/worker_env.h"
 
 namespace tandem {
@@ -34,6 +35,9 @@ std::filesystem::path make_run_folder(const RunRequest& request, const WorkerEnv
 // The settings are whole, but for those by which the run found its folder: who takes them again, begins another run.
 void record_start(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env,
                   const std::vector<std::string>& devices, WallTime now);
+
+// While it lives, no other run may use the folder; an Error if one does.
+Fd lock_run_folder(const std::filesystem::path& folder);
 
 // What to paste to go on with the run of that folder, on the same ranks.
 std::string go_on_command(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env);

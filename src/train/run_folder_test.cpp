@@ -188,5 +188,22 @@ TEST_F(RunFolder, HoldsEveryStartAsALineToPaste) {
   EXPECT_NE(read_file(folder / "config.yaml").find("lr: 0.5"), std::string::npos);
 }
 
+TEST_F(RunFolder, BelongsToOneRunAtATime) {
+  const fs::path folder = make();
+  {
+    const Fd lock = lock_run_folder(folder);
+    EXPECT_EQ(error_of([&] { lock_run_folder(folder); }).message(),
+              str("run folder: another run is writing to ", folder));
+  }
+  EXPECT_EQ(error_of([&] { lock_run_folder(folder); }).message(), "");
+}
+
+TEST_F(RunFolder, OfAStoppedRunIsNamedByTheCommandThatGoesOn) {
+  options_.run.name = "first";
+  EXPECT_EQ(
+      go_on_command(make(), {"toy", {"./toy", "--name=old", "--resume", "no", "--lr", "2"}, options_.run, {}}, {}),
+      "./toy --lr 2 --name first --resume latest");
+}
+
 }  // namespace
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <tandem/run_text.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -302,7 +303,10 @@ void RunMonitor::end(const RunResult& result) {
                                     {"why_stopped", result.why_stopped}},
                                    values);
   if (events_) events_->write(merge({{"event", "end"}}, fields));
-  if (options_.json) write_all(screen_.output, str(json_text(json_of(fields)), '\n'));
+  if (options_.json && !write_all(screen_.output, str(json_text(json_of(fields)), '\n'))) {
+    fail(ErrorKind::Data, str("cannot write the result to standard output: ", errno_text(errno)),
+         "check where it is sent");
+  }
 }
 
 }  // namespace tandem

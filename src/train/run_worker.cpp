@@ -26,6 +26,7 @@ int report(const std::exception& error, const std::string& where) {
 
 // The exit code of `body`, which says in `where` at which place of the run it is.
 int code_of(const std::function<void(std::string& where)>& body) {
+  fill_closed_streams();
   std::string where;
   try {
     body(where);
@@ -89,6 +90,7 @@ int detail::run_worker(const std::vector<std::string>& command, const ProgramTex
     keep_freed_memory();
     Communicator comm = Communicator::join(options.accelerator.comm);
     const std::filesystem::path folder = open_run_folder(request, env, comm);
+    const Fd lock = comm.world().is_main() ? lock_run_folder(folder) : Fd();
     Accelerator accelerator(
         std::move(comm), options.accelerator,
         {.folder = folder, .settings = config_table(loaded.fields), .go_on = go_on_command(folder, request, env)});

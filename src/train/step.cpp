@@ -58,6 +58,14 @@ void check_exact(const Reducer& reducer, std::int64_t num_shards) {
   }
 }
 
+void check_loss(const LossSum& loss) {
+  if (loss.sum.defined() && loss.sum.numel() == 1 && loss.count >= 0) return;
+  fail(ErrorKind::Config,
+       str("training: the loss of a micro-batch is ",
+           loss.sum.defined() ? str(loss.sum.numel(), " numbers") : "nothing", " for a count of ", loss.count),
+       "give one number, the sum of the losses, and how many they are");
+}
+
 }  // namespace
 
 Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int64_t num_batches,
@@ -79,7 +87,7 @@ Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int6
 
 // All micro-batches but the last stay on this rank; in exact mode the last one does too, until all are added up.
 void Step::begin_batch(const BatchName& name) {
-  ids_ = name.ids;
+  ids_ = name.num_counted > 0 ? name.ids.first(static_cast<std::size_t>(name.num_counted)) : name.ids;
   if (shards_) {
     shards_->begin_shard();
   } else if (num_done_ + 1 < num_batches_) {
@@ -93,9 +101,10 @@ void Step::begin_batch(const BatchName& name) {
 
 void Step::backward(const LossSum& loss) {
   autocast_.reset();
+  check_loss(loss);
   losses_.add(loss, ids_);
   if (scaler_.needs_normalizer()) agree_on_normalizer(loss.count);
-  if (loss.sum.requires_grad()) scaler_.scaled(loss.sum).backward();
+  if (loss.count > 0 && loss.sum.requires_grad()) scaler_.scaled(loss.sum).backward();
   if (shards_) shards_->end_shard();
   no_sync_.reset();
   ++num_done_;

@@ -3,6 +3,7 @@
 #include <tandem/error.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -22,11 +23,14 @@ Tally sum_of(std::span<const Tally> tallies) {
   return sum.total();
 }
 
+constexpr std::size_t kMostIds = 16;
+
 // "nan; samples 3 17"
 std::string describe(double loss, std::span<const std::int64_t> ids) {
   std::string text = std::isnan(loss) ? "nan" : str(loss);  // whatever its sign
   if (!ids.empty()) text += "; samples";
-  for (const std::int64_t id : ids) text += str(" ", id);
+  for (const std::int64_t id : ids.first(std::min(ids.size(), kMostIds))) text += str(" ", id);
+  if (ids.size() > kMostIds) text += str(" and ", ids.size() - kMostIds, " more");
   return text;
 }
 
@@ -50,8 +54,7 @@ Tally StepLoss::total() const {
 
 Tally StepLoss::mine() const {
   std::vector<Tally> tallies;
-  for (const BatchLoss& loss : losses_)
-    tallies.push_back({loss.sum.item<double>(), static_cast<double>(loss.count), 1});
+  for (const BatchLoss& loss : losses_) tallies.push_back({loss.value(), static_cast<double>(loss.count), 1});
   return sum_of(tallies);
 }
 
@@ -74,7 +77,7 @@ std::vector<Tally> StepLoss::gather(const Tally& mine) const {
 void StepLoss::fail_not_finite() const {
   std::string mine;
   for (std::size_t i = 0; i < losses_.size(); ++i) {
-    const double loss = losses_[i].sum.item<double>();
+    const double loss = losses_[i].value();
     if (std::isfinite(loss)) continue;
     mine += str(" on rank ", comm_.world().rank, ", micro-batch ", i, " (", describe(loss, losses_[i].ids), ")");
   }

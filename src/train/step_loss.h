@@ -44,6 +44,8 @@ class StepLoss {
     torch::Tensor sum;
     std::int64_t count = 0;
     std::vector<std::int64_t> ids;
+
+    double value() const { return count == 0 ? 0 : sum.item<double>(); }  // the mean of nothing is not a number
   };
 
   std::int64_t step_;

@@ -38,8 +38,10 @@ fs::path checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) 
   return found.path.value_or(fs::path());
 }
 
+// Of a folder of checkpoints, or of a run.
 fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) {
-  fs::path path = checkpoint_in(folder, notes);
+  const fs::path inner = folder / "checkpoints";
+  fs::path path = checkpoint_in(fs::is_directory(inner) ? inner : folder, notes);
   if (path.empty()) {
     fail(
         ErrorKind::Checkpoint, str("resume: there is no complete checkpoint in '", folder, "'"),
@@ -114,12 +116,13 @@ void on_first_rank(Communicator& comm, const Action& action) {
 }  // namespace
 
 void validate(const TrainingOptions& o) {
-  const auto check = [](const char* name, std::int64_t value, std::int64_t least) {
+  const auto check = [](const char* name, std::int64_t value, std::int64_t least, std::int64_t most = 1'000'000'000) {
     if (value < least) fail(ErrorKind::Config, str(name, " is ", value), str("give at least ", least));
+    if (value > most) fail(ErrorKind::Config, str(name, " is ", value), str("give at most ", most));
   };
   check("epochs", o.epochs, 1);
   check("max-steps", o.max_steps.value_or(0), 0);
-  check("threads", o.threads.value_or(1), 1);
+  check("threads", o.threads.value_or(1), 1, 1024);
   check("save-every", o.save_every, 0);
   check("keep-last", o.retention.keep_last, 0);
 }
@@ -140,8 +143,8 @@ struct Training::Run {
   std::string why_stopped = {};   // what all ranks agreed on
   std::vector<std::string> notes = {};
   Stopwatch watch = {};
-  StopRequest stop_request = {};
-  std::optional<CheckpointSaver> saver = {};  // on rank 0, if there is a folder
+  std::optional<StopRequest> stop_request = {};  // while there are steps to come
+  std::optional<CheckpointSaver> saver = {};     // on rank 0, if there is a folder
 
   void check_begun(const char* call) const;
   void resume();
@@ -219,6 +222,7 @@ Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPla
                    fs::path folder)
     : run_(new Run{.state = {parts, comm, plan, {}}, .options = options, .folder = std::move(folder)}) {
   validate(options);
+  run_->stop_request.emplace();
   set_threads(options.threads, plan.is_exact);
   if (plan.is_exact) check_no_sync_batchnorm(parts.module);
   if (comm.world().is_main() && !run_->folder.empty()) run_->saver.emplace(run_->folder, options.retention);
@@ -233,6 +237,7 @@ void Training::begin(SampleSource source) {
   run.resume();
   run.count_steps();
   run.has_begun = true;
+  if (!has_next()) run.stop_request.reset();
 }
 
 bool Training::has_next() const {
@@ -269,7 +274,9 @@ void Training::end_step(std::optional<double> metric) {
   const bool is_due = every > 0 && run.step % every == 0;
   if (run.step % kCheckReplicasEvery == 0 || !has_next()) run.compare_replicas();
   if (is_due || !has_next()) run.save(metric);
-  if (!has_next()) run.wait_for_save();
+  if (has_next()) return;
+  run.wait_for_save();
+  run.stop_request.reset();
 }
 
 }  // namespace tandem
