@@ -177,7 +177,7 @@ void record_start(const fs::path& folder, const RunRequest& request, const Worke
 }
 
 Fd lock_run_folder(const fs::path& folder) {
-  Fd lock(::open((folder / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
+  Fd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return lock;
   fail(ErrorKind::Checkpoint, str("run folder: another run is writing to ", folder),
        "wait for its end, or give this one another --name");
