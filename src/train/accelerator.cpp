@@ -62,9 +62,9 @@ struct Accelerator::Run {
   std::optional<double> metric = {};
   bool must_save = false;
 
-  Run(Communicator ranks, const AcceleratorOptions& wanted, const RunPlace& where)
-      : options(wanted),
-        place(where),
+  Run(Communicator ranks, AcceleratorOptions wanted, RunPlace where)
+      : options(std::move(wanted)),
+        place(std::move(where)),
         comm(std::move(ranks)),
         plan(plan_batch(options.batch, comm.world().size)),
         precision(choose_precision(options.precision, facts_of(comm.device()))),
