@@ -5,6 +5,8 @@
 #include <tandem/optimizer.h>
 #include <torch/types.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -38,9 +40,8 @@ struct StepResult {
 
 // Which micro-batch it is.
 struct BatchName {
-  std::span<const std::int64_t> ids;   // of its samples, if they are known
+  std::span<const std::int64_t> ids;   // of the samples that count, if they are known
   std::optional<std::int64_t> number;  // among the micro-batches of the step on all ranks, if it is known
-  std::int64_t num_counted = 0;        // of the ids, the first so many
 };
 
 namespace detail {
@@ -53,7 +54,7 @@ struct MicroBatch {
 StepResult train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
                       std::span<const MicroBatch> micro_batches, const StepOptions& options);
 
-// From the `ids` and the `index` of a batch, or of its `samples`, where it has them.
+// From `ids`, `num_counted` and `index` of a batch, or of its `samples`, where it has them.
 template <class Batch>
 BatchName name_of(const Batch& batch) {
   if constexpr (requires { batch.samples; }) {
@@ -62,7 +63,9 @@ BatchName name_of(const Batch& batch) {
     BatchName name;
     if constexpr (requires { std::span<const std::int64_t>(batch.ids); }) name.ids = batch.ids;
     if constexpr (requires { std::int64_t{batch.index}; }) name.number = batch.index;
-    if constexpr (requires { std::int64_t{batch.num_counted}; }) name.num_counted = batch.num_counted;
+    if constexpr (requires { std::int64_t{batch.num_counted}; }) {
+      name.ids = name.ids.first(std::min(name.ids.size(), static_cast<std::size_t>(batch.num_counted)));
+    }
     return name;
   }
 }

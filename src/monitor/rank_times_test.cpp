@@ -36,6 +36,11 @@ TEST(RankTimes, DrawTheLineAtATenth) {
   EXPECT_EQ(balance_of(Ranks{{1.000, 0, 0}, {1.101, 0, 0}}).straggler, 1);
 }
 
+TEST(RankTimes, OfLessThanAMillisecondAreNoise) {
+  EXPECT_FALSE(balance_of(Ranks{{0.0005, 0, 0}, {0.0014, 0, 0}}).straggler);
+  EXPECT_EQ(balance_of(Ranks{{0.0005, 0, 0}, {0.0016, 0, 0}}).straggler, 1);
+}
+
 // Seven quick ranks and a slow one: an average would hide it.
 TEST(RankTimes, CompareWithTheMedianOfTheOthers) {
   Ranks ranks(8, {0.5, 0, 0});

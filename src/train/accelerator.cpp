@@ -159,10 +159,7 @@ void Accelerator::begin_step(std::vector<BatchName> batches, std::chrono::nanose
          "make the sampler by accelerator.sampler(num_samples), or give it batch_plan()'s sizes and Tail::Pad");
   }
   std::vector<std::int64_t> counted;
-  for (const BatchName& batch : batches) {
-    const auto ids = batch.ids.first(std::min(batch.ids.size(), static_cast<std::size_t>(batch.num_counted)));
-    counted.insert(counted.end(), ids.begin(), ids.end());
-  }
+  for (const BatchName& batch : batches) counted.insert(counted.end(), batch.ids.begin(), batch.ids.end());
   run_->monitor.data_waited(std::chrono::duration<double>(waited).count());
   run_->monitor.check_samples(counted);
   run_->batches = std::move(batches);

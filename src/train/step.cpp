@@ -87,7 +87,7 @@ Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int6
 
 // All micro-batches but the last stay on this rank; in exact mode the last one does too, until all are added up.
 void Step::begin_batch(const BatchName& name) {
-  ids_ = name.num_counted > 0 ? name.ids.first(static_cast<std::size_t>(name.num_counted)) : name.ids;
+  ids_ = name.ids;
   if (shards_) {
     shards_->begin_shard();
   } else if (num_done_ + 1 < num_batches_) {

@@ -33,6 +33,31 @@ TEST(TrainStep, WantsTheOptimizerOfTheSameModule) {
   EXPECT_NE(error.hint(), "");
 }
 
+TEST(TrainStep, WantsOneNumberForALoss) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm);
+  Sgd optimizer(*model.module());
+  LossScaler scaler(Precision::Fp32, comm.device());
+  const auto message_of = [&](const LossSum& loss) {
+    return error_of([&] { train_step(model, optimizer, scaler, std::vector{0}, [&](int) { return loss; }, {}); })
+        .message();
+  };
+  EXPECT_EQ(message_of({torch::ones({3}), 3}), "training: the loss of a micro-batch is 3 numbers for a count of 3");
+  EXPECT_EQ(message_of({{}, 1}), "training: the loss of a micro-batch is nothing for a count of 1");
+  EXPECT_EQ(message_of({torch::ones({}), -1}), "training: the loss of a micro-batch is 1 numbers for a count of -1");
+}
+
+TEST(TrainStep, NamesAFewOfManySamples) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm);
+  Sgd optimizer(*model.module());
+  Numbers batch{.x = {std::numeric_limits<double>::infinity()}};
+  for (std::int64_t id = 0; id < 18; ++id) batch.ids.push_back(id);
+  EXPECT_TRUE(error_of([&] { step_of(model, optimizer, {batch}); })
+                  .message()
+                  .ends_with("; samples 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 and 2 more)"));
+}
+
 TEST(TrainStep, WantsSomethingToCount) {
   Communicator comm = Communicator::join();
   LineModel model(Line(), comm);

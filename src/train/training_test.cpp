@@ -173,6 +173,30 @@ TEST(Training, RefusesInExactModeWhatWouldLeadToOtherBits) {
   EXPECT_EQ(notes[0], "the checkpoint was made with exact true, this run has false");
 }
 
+TEST(Training, ResumesFromTheFolderOfARunToo) {
+  const SharedFolder folder;
+  notes_of(kFourShards, "auto", 2, folder / "run/checkpoints");
+  EXPECT_EQ(notes_of(kFourShards, folder / "run", 4, folder / "other").back(),
+            str("resumed from ", folder / "run/checkpoints/step-00000002", ", at step 2"));
+}
+
+// What comes after the last step, such as an evaluation, can be ended as any program.
+TEST(Training, TakesSignalsOnlyWhileThereAreSteps) {
+  const auto handler = [] {
+    struct sigaction action {};
+    ::sigaction(SIGTERM, nullptr, &action);
+    return action.sa_handler;
+  };
+  const auto before = handler();
+  Communicator comm = Communicator::join();
+  TrainingOptions options = ten_steps();
+  options.max_steps = 1;
+  SmallTraining training(comm, kFourShards, options, {});
+  EXPECT_NE(handler(), before);
+  training.step();
+  EXPECT_EQ(handler(), before);
+}
+
 TEST(Training, SaysThatTheRateStaysWhenOnlyTheRanksChange) {
   const SharedFolder folder;
   run_ranks(2, [&](const World&) { notes_of({.batch_size = 3, .accumulate = 2}, "auto", 2, folder / "run"); });
@@ -324,6 +348,8 @@ TEST(Training, SaysWhatIsMissingOrCannotBe) {
   EXPECT_EQ(error_of([&] { training.has_next(); }).message(), "training: has_next() before begin()");
   EXPECT_EQ(error_of([] { validate(TrainingOptions{.epochs = -1}); }).message(), "epochs is -1");
   EXPECT_EQ(error_of([] { validate(TrainingOptions{.threads = 0}); }).message(), "threads is 0");
+  EXPECT_EQ(error_of([] { validate(TrainingOptions{.threads = 1025}); }).hint(), "give at most 1024");
+  EXPECT_EQ(error_of([] { validate(TrainingOptions{.epochs = 1'000'000'001}); }).hint(), "give at most 1000000000");
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 """docs/accelerator.md is true: it shows the example as it is. The examples 04 to 06 do what they say."""
 
 import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
@@ -58,6 +60,22 @@ class Examples(LaunchTest):
         went_on = self.result("04_accelerator", *arguments)
         whole = self.result("04_accelerator", "--shards", "2", "--name", "whole")
         self.assertEqual((went_on["steps"], went_on["loss"]), (640, whole["loss"]))
+
+    def run_04(self, name: str, redirect: str) -> subprocess.CompletedProcess:
+        program = BUILD / "bin" / "examples" / "04_accelerator"
+        return subprocess.run(f"'{program}' --max-steps 3 --json --name {name} {redirect}", shell=True, timeout=60,
+                              cwd=self.folder, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, text=True,
+                              stderr=subprocess.PIPE)
+
+    def test_04_tells_of_a_result_that_went_nowhere(self):
+        result = self.run_04("full", "> /dev/full")
+        self.assertIn("error: cannot write the result to standard output: No space left on device", result.stderr)
+        self.assertNotEqual(result.returncode, 0)
+
+    def test_04_keeps_its_files_clean_of_a_closed_output(self):
+        self.run_04("closed", ">&-")
+        for line in (self.folder / "runs" / "closed" / "events.jsonl").read_text().splitlines():
+            json.loads(line)
 
     def test_05_gives_the_same_on_any_number_of_ranks(self):
         losses = [self.result("05_accumulate", "--nproc", ranks)["loss"] for ranks in ("1", "2", "4")]
