@@ -86,7 +86,7 @@ def save_row(tandem: str, programs: pathlib.Path) -> Bench:
     """What saving in the background adds to a run: a checkpoint every 20 steps, against the same steps without. One round has ten
     blocks of each."""
     program = str(programs / "save")
-    return Bench("save", "s", goal=0.98, limit=0.95, peer_name="the same steps without it", runs=1, round=save_round,
+    return Bench("save", "s", goal=0.98, limit=0.95, peer_name="the same steps without it", runs=3, round=save_round,
                  ours=[tandem, "run", "-q", "--device", "cpu", "-n", "2", program], peer=[program])
 
 

@@ -166,8 +166,8 @@ class Accelerator {
   void end_training(const EventFields& result = {}, const std::string& baseline = {});
   void close();  // the same where nobody did it, also when the model is gone: run_worker calls it after the body
 
-  // Saves the step that is done, besides those that --save-every names. Before the loop, load_state goes on from a
-  // checkpoint, or from the newest in a folder, instead of what --resume said.
+  // Saves the step in work when it is done, besides those that --save-every names; one rank's wish is enough. Before
+  // the loop, load_state goes on from a checkpoint, or from the newest in a folder, instead of what --resume said.
   void save_state();
   void load_state(const std::filesystem::path& path);
 

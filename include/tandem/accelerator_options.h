@@ -9,6 +9,7 @@
 #include <tandem/training.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace tandem {
@@ -29,9 +30,9 @@ template <class Visitor>
 void visit_fields(AcceleratorOptions& o, Visitor&& field) {
   field("", o.run, "where the run takes place");
   field("", o.batch, "size of a step");
-  field("", o.training, "the run");
   field("precision", o.precision, "what matrices are multiplied in");
   field("recompute", o.recompute, "keep fewer activations and compute them again, for less memory");
+  field("", o.training, "the run");
   field("", o.ddp, "how ranks exchange gradients");
   field("", o.comm, "how ranks talk");
   field("", o.monitor, "what the run shows");
@@ -40,8 +41,9 @@ void visit_fields(AcceleratorOptions& o, Visitor&& field) {
 // What run_worker knows of a run.
 struct RunPlace {
   std::filesystem::path folder = {};
-  std::string settings = {};  // config_table(), shown at the start
-  std::string go_on = {};     // the command that goes on with this run
+  std::string settings = {};                // config_table(), shown at the start
+  std::string go_on = {};                   // the command that goes on with this run
+  std::function<void()> record_start = {};  // on rank 0, once it is known that the run can begin
 };
 
 }  // namespace tandem

@@ -91,7 +91,7 @@ class DataParallel {
   Reducer& reducer() { return *reducer_; }
 
  private:
-  std::unique_ptr<Reducer> reducer_;
+  std::shared_ptr<Reducer> reducer_;
 };
 
 }  // namespace detail

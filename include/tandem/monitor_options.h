@@ -16,8 +16,8 @@ struct MonitorOptions {
 
 template <class Visitor>
 void visit_fields(MonitorOptions& o, Visitor&& field) {
-  field("", o.progress, "screen");
-  field("", o.peak, "screen");
+  field("", o.progress, "what the run shows");
+  field("", o.peak, "what the run shows");
   field("json", o.json,
         "the result as one JSON object, the last line of standard output; all else goes to standard error");
 }

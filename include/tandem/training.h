@@ -39,10 +39,9 @@ void visit_fields(TrainingOptions& o, Visitor&& field) {
   field("seed", o.seed, "decides first weights, order of samples, dropout");
   field("threads", o.threads, "threads that compute on each rank; 1 with --shards, whose bits depend on it");
   field("save-every", o.save_every, "steps from checkpoint to checkpoint; 0: one at the end");
+  field("resume", o.resume, "auto: go on if there is a checkpoint; latest: there must be one; no; PATH; weights:PATH");
+  field("stop-at", o.stop_at, "save and end so long after the start, such as 11h30m");
   field("", o.retention, "checkpoints");
-  field("resume", o.resume,
-        "auto: go on if there is a checkpoint; latest: there must be one; no; PATH; weights; weights:PATH");
-  field("stop-at", o.stop_at, "save and end after this long, such as 11h30m");
 }
 
 // What a run changes, and its checkpoints hold.
@@ -110,6 +109,9 @@ class Training {
 
   // Saves as the steps do by themselves, and only once a step. `step()` is then what a resumed run does next.
   void save(std::optional<double> metric = std::nullopt);
+
+  // Every rank saves at the end of the step in which one rank calls this.
+  void ask_to_save();
 
   // Returns when the last checkpoint is safe. At the end of the run it is, unless `save` was called later.
   void wait_for_save();

@@ -1,9 +1,14 @@
 #include "base/clock.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <ctime>
+#include <fstream>
+#include <iterator>
+#include <vector>
 
 #include "base/text.h"
 
@@ -12,6 +17,23 @@ namespace tandem {
 int Deadline::poll_ms() const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now()).count();
   return static_cast<int>(std::clamp<long long>(left, 0, INT_MAX));
+}
+
+std::chrono::milliseconds since_boot() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::milliseconds(now.tv_nsec / 1'000'000);
+}
+
+std::chrono::milliseconds process_start() {
+  constexpr std::size_t kStartTime = 20;  // the field, counted from after the name, which may have spaces
+  std::ifstream file("/proc/self/stat");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t name_end = text.rfind(')');
+  const std::vector<std::string> fields = split(text.substr(std::min(text.size(), name_end)), ' ');
+  const auto ticks = fields.size() > kStartTime ? to_unsigned(fields[kStartTime]) : std::nullopt;
+  if (!ticks) return since_boot();
+  return std::chrono::milliseconds(*ticks * 1000 / static_cast<unsigned long>(::sysconf(_SC_CLK_TCK)));
 }
 
 std::string utc_text(std::chrono::system_clock::time_point moment) {

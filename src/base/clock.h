@@ -33,6 +33,12 @@ class Deadline {
   Clock::time_point end_;
 };
 
+// The time since the host was started: one clock for all its processes, which goes on while it sleeps.
+std::chrono::milliseconds since_boot();
+
+// When this process began, by that clock; what it was before an exec counts.
+std::chrono::milliseconds process_start();
+
 // "2026-11-15T05:23:43.120Z": sorts as text, the same on every host.
 std::string utc_text(std::chrono::system_clock::time_point moment);
 

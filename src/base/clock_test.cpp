@@ -14,6 +14,13 @@ TEST(UtcText, WritesMomentsAsSortableText) {
   EXPECT_EQ(utc_text(system_clock::time_point(-1ms)), "1969-12-31T23:59:59.999Z");
 }
 
+TEST(ProcessStart, LiesShortlyBeforeNow) {
+  const auto now = since_boot();
+  EXPECT_LE(process_start(), now);
+  EXPECT_GT(process_start(), now - 1h);
+  EXPECT_EQ(process_start(), process_start());
+}
+
 TEST(Deadline, InThePastHasPassedAndDoesNotWait) {
   const Deadline deadline(-1s);
   EXPECT_TRUE(deadline.passed());

@@ -72,6 +72,8 @@ WorkerEnv read_worker_env(const Lookup& lookup) {
   env.control_fd = read_int(lookup, "TANDEM_CONTROL_FD", -1);
   env.log_dir = lookup("TANDEM_LOG_DIR").value_or("");
   if (const auto devices = lookup("TANDEM_DEVICES")) env.devices = split(*devices, ',');
+  const auto started_at = to_unsigned(lookup("TANDEM_STARTED_AT").value_or("0"));
+  env.started_at = std::chrono::milliseconds(started_at.value_or(0));
   env.is_launched = lookup("RANK") || !env.tandem_run_id.empty();
   // A run that was started inside another one has inherited that one's folder.
   const bool is_inner_run = env.tandem_run_id.find('/') != std::string::npos;
@@ -104,6 +106,7 @@ Variables worker_variables(const WorkerEnv& env) {
   if (env.control_fd >= 0) variables.emplace_back("TANDEM_CONTROL_FD", str(env.control_fd));
   if (!env.log_dir.empty()) variables.emplace_back("TANDEM_LOG_DIR", env.log_dir);
   if (!env.devices.empty()) variables.emplace_back("TANDEM_DEVICES", join(env.devices, ","));
+  if (env.started_at.count() > 0) variables.emplace_back("TANDEM_STARTED_AT", str(env.started_at.count()));
   if (!env.run_folder.empty()) variables.emplace_back("TANDEM_RUN_FOLDER", env.run_folder);
   return variables;
 }

@@ -2,6 +2,7 @@
 
 #include <tandem/world.h>
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -25,9 +26,10 @@ struct WorkerEnv {
   std::string tandem_run_id = {};  // by which every process of the run is found: NAME, or OUTER/NAME inside another run
   int control_fd = -1;             // of the control page; -1: there is none
   std::string log_dir = {};        // where the ranks' output is kept
-  std::vector<std::string> devices = {};  // one for each local rank: "cuda:0", "cpu"; empty: nobody said
-  bool is_launched = false;               // a launcher started this process, be it as the only rank
-  std::string run_folder = {};            // that the program made before it launched itself; empty: it did not
+  std::vector<std::string> devices = {};    // one for each local rank: "cuda:0", "cpu"; empty: nobody said
+  bool is_launched = false;                 // a launcher started this process, be it as the only rank
+  std::chrono::milliseconds started_at{0};  // this run, by since_boot(); 0: nobody said
+  std::string run_folder = {};              // that the program made before it launched itself; empty: it did not
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

@@ -38,6 +38,12 @@ TEST(WorkerEnv, KnowsALauncherByTheRankOrByTheRun) {
   EXPECT_TRUE(read_worker_env(in({{"TANDEM_RUN_ID", "train-3c17ee"}})).is_launched);
 }
 
+TEST(WorkerEnv, KnowsWhenTheRunWasStarted) {
+  EXPECT_EQ(read_worker_env(in({})).started_at.count(), 0);
+  EXPECT_EQ(read_worker_env(in({{"TANDEM_STARTED_AT", "5000000000"}})).started_at.count(), 5'000'000'000);
+  EXPECT_EQ(read_worker_env(in({{"TANDEM_STARTED_AT", "soon"}})).started_at.count(), 0);
+}
+
 TEST(WorkerEnv, DoesNotTakeTheFolderOfAnOuterRunForItsOwn) {
   const std::string folder = "/runs/one";
   EXPECT_EQ(read_worker_env(in({{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_RUN_ID", "a"}})).run_folder, folder);

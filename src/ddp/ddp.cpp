@@ -56,7 +56,7 @@ DataParallel::DataParallel(const torch::nn::Module* module_or_none, Communicator
   const torch::nn::Module& module = *module_or_none;
   check_one_device(module);
   check_same_model(module, comm);
-  reducer_ = std::make_unique<Reducer>(unique_parameters(module), module.buffers(), comm, options);
+  reducer_ = std::make_shared<Reducer>(unique_parameters(module), module.buffers(), comm, options);
   copy_from_rank_0(module, comm);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -23,7 +24,7 @@ using NamedTensor = std::pair<std::string, torch::Tensor>;
 // Makes each gradient the mean (or the sum) over the ranks while the backward pass is still running. Gradients lie in
 // buckets, and a bucket leaves when all its gradients are there. A pass begins with the first gradient of a
 // `backward()` and is complete when that returns.
-class Reducer {
+class Reducer : public std::enable_shared_from_this<Reducer> {
  public:
   // `parameters`: each tensor once, all on one device; those that need no gradient are left out.
   Reducer(const std::vector<NamedTensor>& parameters, std::vector<torch::Tensor> buffers, Communicator& comm,

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/clock.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "base/worker_env.h"
@@ -65,6 +66,7 @@ LaunchPlan complete_plan(LaunchPlan plan, const EnvironmentOptions& options, con
   plan.env.tandem_run_id = folder.record().run_id;
   plan.env.control_fd = control_fd;
   plan.env.log_dir = folder.log_dir();
+  plan.env.started_at = process_start();
   if (!options.inject) return plan;
   const std::filesystem::path module_folder = folder.path() / "python";
   write_sitecustomize(module_folder);

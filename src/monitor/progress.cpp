@@ -51,7 +51,7 @@ struct Bar {
 
 Bar make_bar(const std::string& line, double fraction, std::size_t width) {
   constexpr std::size_t kCells = 10;
-  constexpr std::size_t kLeastRoomForLine = 40;
+  constexpr std::size_t kLeastRoomForLine = 60;
   const std::string share = pad_left(str(static_cast<int>(fraction * 100), "% "), 5);  // 100% at the end, not before
   const std::size_t bar_width = kCells + 2 + share.size();
   if (width < bar_width + kLeastRoomForLine) return {without_columns(line, width), "", ""};

@@ -41,6 +41,7 @@ std::string devices_text(const std::vector<std::string>& devices) {
 }
 
 std::string steps_text(const RunEnd& end) {
+  if (end.num_steps == 0) return "no step was left to do";
   return str(counted(end.num_steps, "step"), " in ", short_time(end.seconds), " on ", counted(end.num_ranks, "rank"),
              end.why_stopped.empty() ? "" : str("; stopped early: ", end.why_stopped));
 }
@@ -81,15 +82,15 @@ std::string start_text(const RunStart& start) {
 }
 
 std::string end_text(const RunEnd& end) {
-  const bool has_peers = end.num_ranks > 1;
+  const bool has_peers = end.num_ranks > 1 && end.num_steps > 0;
   return labelled({{"done", steps_text(end)},
                    {"result", result_text(end)},
                    {"replicas", has_peers ? replicas_text(end) : ""},
                    {"samples", !has_peers                ? ""
                                : end.are_shards_disjoint ? "no sample went to two ranks"
                                                          : "not compared"},
-                   {"skipped", skipped_text(end)},
-                   {"time", balance_of(end.times).text},
+                   {"skipped", end.num_steps > 0 ? skipped_text(end) : ""},
+                   {"time", has_peers ? balance_of(end.times).text : ""},
                    {"memory", memory_text(end.memory)},
                    {"folder", end.folder},
                    {"next", end.next}});

@@ -79,6 +79,13 @@ TEST(RunEnd, OfOneRankSpeaksOfNoOther) {
             "skipped   none\n");
 }
 
+TEST(RunEnd, OfAFinishedRunThatWasStartedAgainSaysSo) {
+  EXPECT_EQ(end_text({.num_ranks = 2, .result = "rouge 0.81", .times = {{0, 0, 0}, {0, 0, 0}}, .folder = "runs/demo"}),
+            "done      no step was left to do\n"
+            "result    rouge 0.81\n"
+            "folder    runs/demo\n");
+}
+
 TEST(FewSteps, MakeOneRankEnough) {
   EXPECT_EQ(few_steps_warning(4, 2),
             "an epoch is only 4 steps on 2 ranks: starting them takes longer than they save, so one rank would do "

@@ -44,7 +44,7 @@ struct Accelerator::Run {
   bool has_ended = false;
 
   torch::nn::Module* module = nullptr;
-  Reducer* reducer = nullptr;
+  std::weak_ptr<Reducer> reducer = {};
   Optimizer* optimizer = nullptr;
   Ema* ema = nullptr;
   std::optional<Training> training = {};
@@ -60,7 +60,6 @@ struct Accelerator::Run {
   SamplerState before_step = {};
   Clock::time_point update_end = {};
   std::optional<double> metric = {};
-  bool must_save = false;
 
   Run(Communicator ranks, AcceleratorOptions wanted, RunPlace where)
       : options(std::move(wanted)),
@@ -71,7 +70,11 @@ struct Accelerator::Run {
         scaler(precision.precision, comm.device()),
         monitor(comm, place.folder, options.monitor, precision.precision) {}
 
+  void record_start() const {
+    if (place.record_start && comm.world().is_main()) place.record_start();
+  }
   void begin_monitor();
+  Reducer& living_reducer() const;
   std::string step_name() const { return str("step ", training->step()); }
 };
 
@@ -95,7 +98,7 @@ const AcceleratorOptions& Accelerator::options() const { return run_->options; }
 void Accelerator::set_model(torch::nn::Module& module, Reducer& reducer) {
   if (run_->module != nullptr) fail_order("a second model");
   run_->module = &module;
-  run_->reducer = &reducer;
+  run_->reducer = reducer.weak_from_this();
 }
 
 void Accelerator::prepare(Optimizer& optimizer) {
@@ -125,12 +128,19 @@ void Accelerator::begin(SampleSource source) {
   Run& run = *run_;
   if (run.optimizer == nullptr) fail_order("prepare(loader) came before the model and the optimizer");
   if (run.training) fail_order("prepare(loader) was called twice");
+  run.living_reducer();
   const std::filesystem::path& folder = run.place.folder;
   run.training.emplace(TrainedParts{*run.module, *run.optimizer, run.scaler, run.ema}, run.comm, run.plan,
                        run.options.training, folder.empty() ? folder : folder / "checkpoints");
   run.source = std::move(source);
   run.training->begin(run.source);
+  run.record_start();
   run.begin_monitor();
+}
+
+Reducer& Accelerator::Run::living_reducer() const {
+  if (const auto alive = reducer.lock()) return *alive;
+  fail_order("what prepare(model) returned is gone; keep it: `auto model = accelerator.prepare(net)`");
 }
 
 void Accelerator::Run::begin_monitor() {
@@ -171,7 +181,7 @@ Accelerator::Pass Accelerator::accumulate() {
   if (!run.training || run.batches.empty()) fail_order("accumulate() outside of the loop over prepare(loader)");
   if (run.is_in_pass || run.has_loss) fail_order("accumulate() was called twice for a micro-batch");
   if (!run.step) {
-    run.step.emplace(*run.reducer, *run.optimizer, run.scaler, std::ssize(run.batches),
+    run.step.emplace(run.living_reducer(), *run.optimizer, run.scaler, std::ssize(run.batches),
                      run.training->step_options(/*lr=*/0));
   }
   run.step->begin_batch(run.batches[run.batch]);
@@ -209,8 +219,10 @@ std::optional<StepResult> Accelerator::step(double lr) {
   if (!run.step->has_all()) return std::nullopt;
   run.result = run.step->update(lr, std::exchange(run.max_norm, 0));
   run.step.reset();
-  run.monitor.end_step(
-      {.result = *run.result, .lr = lr, .epoch = run.before_step.epoch + 1, .exposed = run.reducer->stats().exposed});
+  run.monitor.end_step({.result = *run.result,
+                        .lr = lr,
+                        .epoch = run.before_step.epoch + 1,
+                        .exposed = run.living_reducer().stats().exposed});
   run.update_end = Clock::now();
   return run.result;
 }
@@ -229,7 +241,6 @@ void Accelerator::end_step() {
   run.monitor.leave_out(Clock::now() - run.update_end);  // an evaluation
   run.batches.clear();
   run.training->end_step(run.metric);
-  if (std::exchange(run.must_save, false)) run.training->save(run.metric);
   run.result.reset();
   run.metric.reset();
 }
@@ -251,7 +262,8 @@ void Accelerator::end_training(const EventFields& result, const std::string& bas
 
 void Accelerator::close() {
   const Run& run = *run_;
-  if (!run.training || run.has_ended) return;
+  if (!run.training) return run.record_start();
+  if (run.has_ended) return;
   if (run.result || run.training->has_next()) {
     fail(ErrorKind::Config,
          str("accelerator: the loop was left in ", run.step_name(), " of ", run.training->num_steps(),
@@ -282,7 +294,7 @@ void Accelerator::save_state() {
   if (run_->batches.empty()) {
     run_->training->save();
   } else {
-    run_->must_save = true;  // when the step is done
+    run_->training->ask_to_save();  // when the step is done
   }
 }
 

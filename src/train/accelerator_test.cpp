@@ -127,6 +127,43 @@ TEST(Accelerator, SavesAndLoadsWhenAsked) {
   expect_equal(net->parameters(), trained_by_accelerator(comm, options));
 }
 
+TEST(Accelerator, SavesWhenOneRankAsksForIt) {
+  const SharedFolder shared;
+  run_ranks(2, [&](const World& world) {
+    AcceleratorOptions options = options_of({.batch_size = 8});
+    options.training.retention.keep_last = 9;
+    Accelerator accelerator(options, {.folder = shared / "run"});
+    SmallNet net;
+    run_small(accelerator, net, [&] {
+      if (world.is_main() && accelerator.current_step() == 1) accelerator.save_state();
+    });
+    accelerator.wait_for_everyone();
+    EXPECT_TRUE(std::filesystem::exists(shared / "run/checkpoints/step-00000002/DONE"));
+    EXPECT_FALSE(std::filesystem::exists(shared / "run/checkpoints/step-00000003"));
+  });
+}
+
+TEST(Accelerator, RecordsARunOnceItCanBegin) {
+  const TempFolder temp;
+  AcceleratorOptions options = options_of({.batch_size = 8}, 1);
+  int num_records = 0;
+  const RunPlace place{.folder = temp.path(), .record_start = [&] { ++num_records; }};
+  options.training.resume = "latest";  // there is no checkpoint
+  const auto run = [&] {
+    Accelerator accelerator(options, place);
+    SmallNet net;
+    run_small(accelerator, net, [&] { EXPECT_EQ(num_records, 1); });
+    accelerator.close();
+  };
+  EXPECT_NE(error_of(run).message(), "");
+  EXPECT_EQ(num_records, 0);
+  options.training.resume = "no";
+  run();
+  EXPECT_EQ(num_records, 1);
+  Accelerator(options, place).close();  // a program that trains nothing
+  EXPECT_EQ(num_records, 2);
+}
+
 // Two micro-batches a rank: {1, 2} and {3, 4} on rank 0, {5, 6} and {7, 8} on rank 1. The gradient of the mean of
 // 2 * x is 2 * 4.5; where each micro-batch is divided by its own size first and weighs the same, 9 too. With a loss
 // that counts only x > 6, that is 2 * 7.5 by sums, and the mean over the micro-batches of 0, 0, 0 and 15 by means.
@@ -342,6 +379,17 @@ TEST_F(AcceleratorOrder, WantsTheModelFirst) {
             "accelerator: prepare(loader) came before the model and the optimizer");
   EXPECT_EQ(error_of([&] { const auto pass = accelerator_.accumulate(); }).message(),
             "accelerator: accumulate() outside of the loop over prepare(loader)");
+}
+
+TEST_F(AcceleratorOrder, WantsThePreparedModelKept) {
+  const std::string message =
+      "accelerator: what prepare(model) returned is gone; keep it: `auto model = accelerator.prepare(net)`";
+  Line line;
+  auto model = std::make_unique<DistributedDataParallel<Line>>(accelerator_.prepare(line));
+  Sgd optimizer(*line);
+  accelerator_.prepare(optimizer);
+  model.reset();
+  EXPECT_EQ(error_of([&] { accelerator_.prepare(sampler_); }).message(), message);
 }
 
 TEST_F(AcceleratorOrder, WantsAccumulateBeforeBackward) {

@@ -33,8 +33,9 @@ std::string device_text(torch::Device device) {
 Bytes highest_memory(torch::Device device) {
   if (device.is_cpu()) return peak_memory();
   constexpr auto kAllPools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  const auto stats =
-      c10::getDeviceAllocator(device.type())->getDeviceStats(static_cast<c10::DeviceIndex>(index_of(device)));
+  auto* allocator = c10::getDeviceAllocator(device.type());
+  if (!allocator->initialized()) return {0};  // nothing was ever put there
+  const auto stats = allocator->getDeviceStats(static_cast<c10::DeviceIndex>(index_of(device)));
   return {static_cast<std::uint64_t>(stats.allocated_bytes.at(kAllPools).peak)};
 }
 

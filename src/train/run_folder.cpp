@@ -25,8 +25,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLatest = "latest";
 
-bool goes_on(const std::string& resume) { return resume == "latest" || resume == "weights"; }
-
 [[noreturn]] void fail_to_make(const fs::path& folder, const std::string& why) {
   fail(ErrorKind::Data, str("run folder: cannot make ", folder, ": ", why),
        "name a place that you may write to: --run-dir DIR");
@@ -82,7 +80,7 @@ fs::path find_run(const fs::path& run_dir, const std::string& name) {
 
 fs::path choose_folder(const RunRequest& request, const WorkerEnv& env, const fs::path& run_dir, WallTime now) {
   const std::string& name = request.options.name;
-  if (goes_on(request.resume())) return find_run(run_dir, name.empty() ? kLatest : name);
+  if (request.resume() == kLatest) return find_run(run_dir, name.empty() ? kLatest : name);
   const std::string program = plain_name(request.program);
   const std::string known_name = name.empty() ? name_by_launcher(env, program) : name;
   // torchrun without an id: what the attempt before has made is the newest there is.
@@ -112,15 +110,23 @@ void point_latest_to(const fs::path& folder) {
 std::string reusable_config(const RunRequest& request) {
   std::vector<Field> fields = request.fields;
   std::erase_if(fields, [&](const Field& field) {
-    return field.name == "name" || (field.name == "resume" && goes_on(request.resume()));
+    return field.name == "name" || (field.name == "resume" && request.resume() == kLatest);
   });
   return config_yaml(fields);
+}
+
+// "0,1" for GPUs, "cpu" if all are.
+std::string device_flag(const std::vector<std::string>& devices) {
+  if (devices.empty()) return "";
+  const std::string list = replace_all(join(devices, ","), "cuda:", "");
+  return str(" --device ", std::ranges::count(devices, "cpu") == std::ssize(devices) ? "cpu" : list);
 }
 
 // What to paste for the same ranks. A program that launched itself needs no launcher.
 std::string paste_text(std::span<const std::string> command, const WorkerEnv& env) {
   const bool by_launcher = env.is_launched && env.run_folder.empty();
-  return str(by_launcher ? str("tandem run -n ", env.world.local_size, ' ') : "", command_line(command));
+  if (!by_launcher) return command_line(command);
+  return str("tandem run -n ", env.world.local_size, device_flag(env.devices), ' ', command_line(command));
 }
 
 std::string start_line(const RunRequest& request, const WorkerEnv& env, WallTime now) {
@@ -145,6 +151,9 @@ std::vector<std::string> without_flag(const std::vector<std::string>& words, con
 void validate(const RunOptions& o) {
   if (o.nproc.value_or(1) < 1) fail(ErrorKind::Config, str("nproc is ", *o.nproc), "give at least 1");
   if (o.run_dir.empty()) fail(ErrorKind::Config, "run-dir is empty", "give a folder; '.' is the current one");
+  if (std::ranges::any_of(o.name, [](unsigned char c) { return std::iscntrl(c) != 0; })) {
+    fail(ErrorKind::Config, "name has a character that no screen shows", "give letters, digits, '-', '_' and '.'");
+  }
   const bool is_place = o.name.find('/') != std::string::npos || o.name == "." || o.name == ".." || o.name == kLatest;
   if (is_place) {
     fail(ErrorKind::Config, str("name is '", o.name, "', which is no name for a folder of its own"),
@@ -162,8 +171,15 @@ std::string RunRequest::resume() const {
 fs::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now) {
   if (!env.run_folder.empty()) return env.run_folder;
   fs::path folder = choose_folder(request, env, fs::absolute(request.options.run_dir), now);
-  point_latest_to(folder);
+  if (env.max_restarts > 0) point_latest_to(folder);  // where a restart may have nothing else to find it by
   return folder;
+}
+
+void settle_resume(const RunRequest& request) {
+  constexpr const char* kWeights = "weights";
+  if (request.resume() != kWeights) return;
+  const fs::path newest = find_run(fs::absolute(request.options.run_dir), kLatest);
+  std::ranges::find(request.fields, "resume", &Field::name)->set(str(kWeights, ':', newest.native()));
 }
 
 void record_start(const fs::path& folder, const RunRequest& request, const WorkerEnv& env,
@@ -174,6 +190,7 @@ void record_start(const fs::path& folder, const RunRequest& request, const Worke
   AppendFile commands(folder / "command.txt");
   commands.drop_torn_line();
   commands.append(start_line(request, env, now));
+  point_latest_to(folder);
 }
 
 Fd lock_run_folder(const fs::path& folder) {

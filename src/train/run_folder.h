@@ -25,14 +25,18 @@ struct RunRequest {
 
 using WallTime = std::chrono::system_clock::time_point;
 
-// Chooses the folder of the run, makes it if it is not there, and lets `latest` beside it point to it. The name is, of
-// these, the first that there is: --name; with --resume latest or weights the run that `latest` points to; the
-// launcher's own name for the run, which stays the same when it starts the ranks again; the program and the time.
-// One process of a run calls this. What it gets is a whole path.
+// Chooses the folder of the run, and makes it if it is not there. The name is, of these, the first that there is:
+// --name; with --resume latest the run that `latest` points to; the launcher's own name for the run, which stays the
+// same when it starts the ranks again; the program and the time. One process of a run calls this. What it gets is a
+// whole path.
 std::filesystem::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now);
 
-// Writes config.yaml and environment.json anew, and adds a line to command.txt. `devices` has one for each rank.
-// The settings are whole, but for those by which the run found its folder: who takes them again, begins another run.
+// Where --resume is `weights` alone, makes it those of the run that `latest` points to, before this one begins.
+void settle_resume(const RunRequest& request);
+
+// When the run begins: writes config.yaml and environment.json anew, adds a line to command.txt, and lets `latest`
+// point to the folder. A start that was refused has changed none of them. `devices` has one for each rank. The settings
+// are whole, but for those by which the run found its folder: who takes them again, begins another run.
 void record_start(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env,
                   const std::vector<std::string>& devices, WallTime now);
 

@@ -78,26 +78,48 @@ TEST_F(RunFolder, IsAWholePathWhereverTheRunIs) {
 }
 
 TEST_F(RunFolder, IsWhatLatestPointsToWithoutAWholePath) {
-  make();
+  record(make());
   EXPECT_EQ(fs::read_symlink(runs_ / "latest"), "toy-20261115-052343");
-  make();
+  record(make());
   EXPECT_EQ(fs::read_symlink(runs_ / "latest"), "toy-20261115-052343-2");
   EXPECT_EQ(std::distance(fs::directory_iterator(runs_), fs::directory_iterator()), 3);
 }
 
+TEST_F(RunFolder, IsNotTheLatestBeforeTheRunBegins) {
+  record(make());
+  make();
+  EXPECT_EQ(fs::read_symlink(runs_ / "latest"), "toy-20261115-052343");
+}
+
 TEST_F(RunFolder, LeavesALatestThatIsNoLinkAlone) {
   temporary_.add("deep/runs/latest", "mine");
-  EXPECT_EQ(make(), runs_ / "toy-20261115-052343");
+  record(make());
   EXPECT_EQ(read_file(runs_ / "latest"), "mine");
 }
 
 TEST_F(RunFolder, IsTheLatestOneWhenThatGoesOn) {
-  for (const char* resume : {"latest", "weights"}) {
-    const fs::path folder = make();
-    options_.resume = resume;
-    EXPECT_EQ(make(), folder);
-    options_.resume = "auto";
-  }
+  const fs::path folder = make();
+  record(folder);
+  options_.resume = "latest";
+  EXPECT_EQ(make(), folder);
+}
+
+TEST_F(RunFolder, IsANewOneForTheWeightsOfTheLatest) {
+  const fs::path first = make();
+  record(first);
+  options_.resume = "weights";
+  settle_resume(request());
+  EXPECT_EQ(options_.resume, str("weights:", first.native()));
+  const fs::path second = make();
+  EXPECT_NE(second, first);
+  record(second);
+  EXPECT_EQ(taken_again(second).resume, options_.resume);
+}
+
+TEST_F(RunFolder, NeedsARunToTakeTheWeightsOf) {
+  options_.resume = "weights";
+  EXPECT_EQ(error_of([&] { settle_resume(request()); }).message(),
+            str("resume: there is no run to go on with: ", runs_ / "latest", " is not there"));
 }
 
 TEST_F(RunFolder, IsNotMadeWhenThereIsNoRunToGoOnWith) {
@@ -113,7 +135,7 @@ TEST_F(RunFolder, IsTheNamedOneWhetherItIsThereOrNot) {
   make();
   options_.run.name = "first";
   EXPECT_EQ(make(), runs_ / "first");
-  EXPECT_EQ(make(), runs_ / "first");
+  record(make());
   EXPECT_EQ(fs::read_symlink(runs_ / "latest"), "first");
   options_.resume = "latest";
   EXPECT_EQ(make(), runs_ / "first");
@@ -125,8 +147,8 @@ TEST_F(RunFolder, StaysTheSameWhenALauncherStartsTheRanksAgain) {
   env.restart_count = 1;
   EXPECT_EQ(make(env), runs_ / "toy-3c17ee");
   EXPECT_EQ(make({.restart_count = 1, .run_id = "job/7"}), runs_ / "toy-job-7");
-  const fs::path first = make({.restart_count = 0, .run_id = "none"});
-  EXPECT_EQ(make({.restart_count = 1, .run_id = "none"}), first);
+  const fs::path first = make({.restart_count = 0, .max_restarts = 1, .run_id = "none"});
+  EXPECT_EQ(make({.restart_count = 1, .max_restarts = 1, .run_id = "none"}), first);
 }
 
 TEST_F(RunFolder, IsTheOneThatWasMadeBeforeTheSelfLaunch) {
@@ -149,6 +171,8 @@ TEST(RunOptions, RefuseNamesThatAreNoFolderOfTheirOwn) {
     const Error error = error_of([&] { validate(RunOptions{.name = name}); });
     EXPECT_EQ(error.message(), str("name is '", name, "', which is no name for a folder of its own"));
   }
+  EXPECT_EQ(error_of([] { validate(RunOptions{.name = "a\x1b[31m"}); }).message(),
+            "name has a character that no screen shows");
   EXPECT_EQ(error_of([] { validate(RunOptions{.nproc = 0}); }).message(), "nproc is 0");
   EXPECT_EQ(error_of([] { validate(RunOptions{.nproc = 1, .name = "lr-0.1"}); }).message(), "");
 }
@@ -180,11 +204,16 @@ TEST_F(RunFolder, HoldsEveryStartAsALineToPaste) {
   record(folder);
   options_.lr = 0.5;
   record(folder, {.restart_count = 1, .is_launched = true, .run_folder = folder});
-  record(folder, {.world = {.size = 3, .local_size = 3}, .is_launched = true});
+  const World three{.size = 3, .local_size = 3};
+  record(folder, {.world = three, .is_launched = true});
+  record(folder, {.world = three, .devices = {"cpu", "cpu", "cpu"}, .is_launched = true});
+  record(folder, {.world = three, .devices = {"cuda:0", "cuda:1", "cuda:1"}, .is_launched = true});
   EXPECT_EQ(split(read_file(folder / "command.txt"), '\n'),
             (Lines{"./toy --note 'a b'  # 2026-11-15T05:23:43.000Z",
                    "./toy --note 'a b'  # 2026-11-15T05:23:43.000Z, restart 1",
-                   "tandem run -n 3 ./toy --note 'a b'  # 2026-11-15T05:23:43.000Z", ""}));
+                   "tandem run -n 3 ./toy --note 'a b'  # 2026-11-15T05:23:43.000Z",
+                   "tandem run -n 3 --device cpu ./toy --note 'a b'  # 2026-11-15T05:23:43.000Z",
+                   "tandem run -n 3 --device 0,1,1 ./toy --note 'a b'  # 2026-11-15T05:23:43.000Z", ""}));
   EXPECT_NE(read_file(folder / "config.yaml").find("lr: 0.5"), std::string::npos);
 }
 

@@ -216,6 +216,7 @@ TEST(RunMonitor, ClaimsNothingOfSamplesItDoesNotKnow) {
     RunMonitor monitor(comm, {}, {}, Precision::Fp32, screen.screen());
     monitor.begin(plan_of(1, 2));
     monitor.check_samples({});
+    monitor.end_step(step_end(1));
     monitor.end({});
     if (world.is_main()) {
       EXPECT_NE(screen.output().find("\nsamples   not compared\n"), std::string::npos) << screen.output();

@@ -55,15 +55,10 @@ void print(const std::string& text) {
 }
 
 // Rank 0 makes it, so that all ranks have the same one, on several hosts too.
-std::filesystem::path open_run_folder(const RunRequest& request, const WorkerEnv& env, Communicator& comm) {
-  const std::vector<std::string> devices = comm.all_gather_bytes(comm.device().str());
-  std::filesystem::path folder;
-  if (comm.world().is_main()) {
-    const WallTime now = std::chrono::system_clock::now();
-    folder = make_run_folder(request, env, now);
-    record_start(folder, request, env, devices, now);
-  }
-  return comm.all_gather_bytes(folder.native()).front();
+std::filesystem::path open_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now,
+                                      Communicator& comm) {
+  const bool is_main = comm.world().is_main();
+  return comm.all_gather_bytes(is_main ? make_run_folder(request, env, now).native() : "").front();
 }
 
 }  // namespace
@@ -89,11 +84,16 @@ int detail::run_worker(const std::vector<std::string>& command, const ProgramTex
     where = place_text(env.world);
     keep_freed_memory();
     Communicator comm = Communicator::join(options.accelerator.comm);
-    const std::filesystem::path folder = open_run_folder(request, env, comm);
+    const WallTime now = std::chrono::system_clock::now();
+    if (comm.world().is_main()) settle_resume(request);
+    const std::filesystem::path folder = open_run_folder(request, env, now, comm);
     const Fd lock = comm.world().is_main() ? lock_run_folder(folder) : Fd();
-    Accelerator accelerator(
-        std::move(comm), options.accelerator,
-        {.folder = folder, .settings = config_table(loaded.fields), .go_on = go_on_command(folder, request, env)});
+    const std::vector<std::string> devices = comm.all_gather_bytes(comm.device().str());
+    Accelerator accelerator(std::move(comm), options.accelerator,
+                            {.folder = folder,
+                             .settings = config_table(loaded.fields),
+                             .go_on = go_on_command(folder, request, env),
+                             .record_start = [&] { record_start(folder, request, env, devices, now); }});
     body(accelerator);
     accelerator.close();
   });

@@ -158,13 +158,13 @@ void Step::check_result(const StepResult& result) const {
   if (!result.was_skipped) return;
   if (!scaler_.is_on()) {
     fail(ErrorKind::Data, str("training: the gradient of step ", options_.step, " is not finite, though its loss is"),
-         "lower the learning rate, or clip gradients; --resume goes on from the last checkpoint");
+         "lower the learning rate, or clip gradients; what --save-every has saved before is good");
   }
   constexpr double kFloor = 1.0 / 1024;  // a scale that was halved so often does not explain the overflow any more
   if (scaler_.scale() < kFloor) {
     fail(ErrorKind::Data,
          str("training: the gradient of step ", options_.step, " is not finite, whatever the loss scale"),
-         "lower the learning rate, or use --precision bf16 or fp32; --resume goes on from the last checkpoint");
+         "lower the learning rate, or use --precision bf16 or fp32; what --save-every has saved before is good");
   }
 }
 

@@ -84,7 +84,7 @@ void StepLoss::fail_not_finite() const {
   std::string where;
   for (const std::string& text : comm_.all_gather_bytes(mine)) where += text;
   fail(ErrorKind::Data, str("training: the loss of step ", step_, " is not finite", where),
-       "look at these samples, or lower the learning rate; --resume goes on from the last checkpoint");
+       "look at these samples, or lower the learning rate; what --save-every has saved before is good");
 }
 
 }  // namespace tandem

@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kCheckReplicasEvery = 100;  // steps
 constexpr std::string_view kWeights = "weights:";
+constexpr char kSave = 's';  // a wish
 
 // What --resume asks for.
 struct ResumePoint {
@@ -43,9 +44,9 @@ fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& 
   const fs::path inner = folder / "checkpoints";
   fs::path path = checkpoint_in(fs::is_directory(inner) ? inner : folder, notes);
   if (path.empty()) {
-    fail(
-        ErrorKind::Checkpoint, str("resume: there is no complete checkpoint in '", folder, "'"),
-        "--resume takes auto (begin anew where there is none), latest, no, weights, a checkpoint, or a folder of them");
+    fail(ErrorKind::Checkpoint, str("resume: there is no complete checkpoint in '", folder, "'"),
+         "--resume takes auto (begin anew where there is none), latest, no, a checkpoint, a folder of them, or "
+         "weights:PATH");
   }
   return path;
 }
@@ -61,7 +62,6 @@ void check_no_checkpoints(const fs::path& folder) {
 ResumePoint find_resume_point(const std::string& resume, const fs::path& folder, std::vector<std::string>& notes) {
   if (resume == "auto") return {folder.empty() ? folder : checkpoint_in(folder, notes)};
   if (resume == "latest") return {needed_checkpoint_in(folder, notes)};
-  if (resume == "weights") return {needed_checkpoint_in(folder, notes), true};
   if (resume != "no" && !resume.starts_with(kWeights)) return {needed_checkpoint_in(resume, notes)};
   if (!folder.empty()) check_no_checkpoints(folder);
   if (resume == "no") return {};
@@ -80,6 +80,12 @@ void try_folder(const fs::path& folder) {
          "give another folder, or check who may write there");
   }
   fs::remove(probe, error);
+}
+
+// Of all its attempts, if a launcher of ours started it; else of this process.
+std::chrono::milliseconds start_of_run() {
+  const auto by_launcher = read_worker_env().started_at;
+  return by_launcher.count() > 0 ? by_launcher : process_start();
 }
 
 // The number of threads decides how sums are split, and so their bits.
@@ -124,6 +130,9 @@ void validate(const TrainingOptions& o) {
   check("max-steps", o.max_steps.value_or(0), 0);
   check("threads", o.threads.value_or(1), 1, 1024);
   check("save-every", o.save_every, 0);
+  if (o.stop_at && o.stop_at->count() < 0) {
+    fail(ErrorKind::Config, "stop-at is a time before the start", "give a time such as 11h30m");
+  }
   check("keep-last", o.retention.keep_last, 0);
 }
 
@@ -139,17 +148,18 @@ struct Training::Run {
   fs::path last_saved = {};
   std::optional<std::int64_t> replicas_equal_at = {};
   bool has_begun = false;
+  bool wishes_to_save = false;    // this rank
   std::string wish_to_stop = {};  // of this rank
   std::string why_stopped = {};   // what all ranks agreed on
   std::vector<std::string> notes = {};
-  Stopwatch watch = {};
+  std::chrono::milliseconds started_at{0};
   std::optional<StopRequest> stop_request = {};  // while there are steps to come
   std::optional<CheckpointSaver> saver = {};     // on rank 0, if there is a folder
 
   void check_begun(const char* call) const;
   void resume();
   void count_steps();
-  void agree_to_stop();
+  bool agree_on_wishes();
   void compare_replicas();
   void save(std::optional<double> metric);
   void wait_for_save();
@@ -193,13 +203,17 @@ void Training::Run::count_steps() {
   if (options.max_steps) num_steps = std::min(num_steps, *options.max_steps);
 }
 
-// The wish of the first rank that has one.
-void Training::Run::agree_to_stop() {
+// Stops by the wish of the first rank that has one. Returns whether a rank wants to save.
+bool Training::Run::agree_on_wishes() {
   if (const std::string name = StopRequest::signal_name(); !name.empty()) wish_to_stop = name;
-  if (options.stop_at && watch.elapsed() >= *options.stop_at) wish_to_stop = "--stop-at";
-  for (const std::string& wish : state.comm.all_gather_bytes(wish_to_stop)) {
-    if (why_stopped.empty()) why_stopped = wish;
+  if (options.stop_at && since_boot() - started_at >= *options.stop_at) wish_to_stop = "--stop-at";
+  const std::string own = str(std::exchange(wishes_to_save, false) ? kSave : ' ', wish_to_stop);
+  bool must_save = false;
+  for (const std::string& wish : state.comm.all_gather_bytes(own)) {
+    must_save = must_save || wish.front() == kSave;
+    if (why_stopped.empty()) why_stopped = wish.substr(1);
   }
+  return must_save;
 }
 
 void Training::Run::compare_replicas() {
@@ -223,6 +237,7 @@ Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPla
     : run_(new Run{.state = {parts, comm, plan, {}}, .options = options, .folder = std::move(folder)}) {
   validate(options);
   run_->stop_request.emplace();
+  run_->started_at = start_of_run();
   set_threads(options.threads, plan.is_exact);
   if (plan.is_exact) check_no_sync_batchnorm(parts.module);
   if (comm.world().is_main() && !run_->folder.empty()) run_->saver.emplace(run_->folder, options.retention);
@@ -255,6 +270,7 @@ void Training::save(std::optional<double> metric) {
   run_->save(metric);
 }
 void Training::wait_for_save() { run_->wait_for_save(); }
+void Training::ask_to_save() { run_->wishes_to_save = true; }
 void Training::ask_to_stop(const std::string& why) { run_->wish_to_stop = why.empty() ? "the program" : why; }
 
 StepOptions Training::step_options(double lr, double max_norm) const {
@@ -269,11 +285,11 @@ void Training::end_step(std::optional<double> metric) {
   Run& run = *run_;
   ++run.step;
   if (run.state.parts.ema != nullptr) run.state.parts.ema->update();
-  run.agree_to_stop();
+  const bool is_wanted = run.agree_on_wishes();
   const std::int64_t every = run.options.save_every;
   const bool is_due = every > 0 && run.step % every == 0;
   if (run.step % kCheckReplicasEvery == 0 || !has_next()) run.compare_replicas();
-  if (is_due || !has_next()) run.save(metric);
+  if (is_wanted || is_due || !has_next()) run.save(metric);
   if (has_next()) return;
   run.wait_for_save();
   run.stop_request.reset();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error_test.h"
 #include "base/fd.h"
 #include "base/text.h"
@@ -95,6 +96,24 @@ TEST(Training, StopsWhenItsTimeIsOver) {
   EXPECT_TRUE(fs::exists(folder / "checkpoints/step-00000001/DONE"));
 }
 
+TEST(Training, CountsItsTimeFromTheStartOfTheLauncher) {
+  run_ranks(1, [](const World&) {
+    const auto step_with = [](std::chrono::milliseconds stop_at) {
+      Communicator comm = Communicator::join();
+      TrainingOptions options = ten_steps();
+      options.stop_at = stop_at;
+      SmallTraining training(comm, {.batch_size = 3}, options, {});
+      training.step();
+      return training->why_stopped();
+    };
+    const auto uptime = since_boot();
+    EXPECT_EQ(step_with(uptime), "") << "this process is younger than the machine";
+    set_environment_variable("TANDEM_STARTED_AT", "1");
+    EXPECT_EQ(step_with(uptime / 2), "--stop-at");
+    EXPECT_EQ(step_with(uptime * 2), "");
+  });
+}
+
 TEST(Training, KeepsWhatItWasToldTo) {
   const SharedFolder folder;
   TrainingOptions options = ten_steps();
@@ -144,7 +163,8 @@ TEST(Training, BeginsAnewOrGoesOnAsItWasTold) {
 
 TEST(Training, WantsACheckpointWhereItWasToldThatThereIsOne) {
   const SharedFolder folder;
-  for (const std::string& resume : {std::string("latest"), std::string("weights"), std::string(folder / "none")}) {
+  for (const std::string& resume :
+       {std::string("latest"), str("weights:", folder / "none"), std::string(folder / "none")}) {
     const Error error = error_of([&] { notes_of(kFourShards, resume, 2, folder / "none"); });
     EXPECT_EQ(error.message(), str("resume: there is no complete checkpoint in '", folder / "none", "'"));
     EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
