@@ -16,6 +16,7 @@ bool compare_samples(std::span<const std::int64_t> ids, std::int64_t step, Commu
   const std::vector<std::string> ranks = comm.all_gather_bytes(mine);
   std::unordered_map<std::int64_t, std::size_t> rank_of;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].empty()) continue;
     std::vector<std::int64_t> samples(ranks[rank].size() / sizeof(std::int64_t));
     std::memcpy(samples.data(), ranks[rank].data(), ranks[rank].size());
     for (const std::int64_t id : samples) {
