@@ -39,7 +39,8 @@ void visit_fields(TrainingOptions& o, Visitor&& field) {
   field("seed", o.seed, "decides first weights, order of samples, dropout");
   field("threads", o.threads, "threads that compute on each rank; 1 with --shards, whose bits depend on it");
   field("save-every", o.save_every, "steps from checkpoint to checkpoint; 0: one at the end");
-  field("resume", o.resume, "auto: go on if there is a checkpoint; latest: there must be one; no; PATH; weights:PATH");
+  field("resume", o.resume,
+        "auto: go on if there is a checkpoint; latest: there must be one; no; PATH; weights; weights:PATH");
   field("stop-at", o.stop_at, "save and end so long after the start, such as 11h30m");
   field("", o.retention, "checkpoints");
 }

@@ -26,7 +26,7 @@ bool all_apart(const RunPlace& place) {
 }
 
 void refuse(bool is_wrong, const std::string& message, const std::string& hint) {
-  if (is_wrong) fail(ErrorKind::Comm, str("transport: ", message), hint);
+  if (is_wrong) fail(ErrorKind::Config, str("transport: ", message), hint);
 }
 
 void check_nccl(const RunPlace& place) {

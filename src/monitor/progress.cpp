@@ -30,16 +30,20 @@ std::size_t num_columns(int fd) {
   return is_known ? size.ws_col : kUsual;
 }
 
-// The columns before the last one go first: speed is worth more than ranks, and loss more than speed.
+// The columns before the last one go first: speed is worth more than ranks, and loss more than speed. A number is shown
+// whole or not at all.
 std::string without_columns(std::string line, std::size_t width) {
   while (line.size() > width) {
     const std::size_t last = line.rfind(kSeparator);
-    if (last == line.npos || last == 0) break;
+    if (last == line.npos || last == 0) return "";
     const std::size_t before = line.rfind(kSeparator, last - 1);
-    if (before == line.npos) break;
-    line.erase(before, last - before);
+    if (before == line.npos) {
+      line.erase(last);
+    } else {
+      line.erase(before, last - before);
+    }
   }
-  return line.substr(0, width);
+  return line;
 }
 
 // The bar in three parts: up to the cells that are full, these, and the rest.

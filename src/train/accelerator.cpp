@@ -75,7 +75,7 @@ struct Accelerator::Run {
   }
   void begin_monitor();
   Reducer& living_reducer() const;
-  std::string step_name() const { return str("step ", training->step()); }
+  std::string step_name() const { return str("step ", training->step() + 1); }  // as on the screen
 };
 
 Accelerator::Accelerator(const AcceleratorOptions& options, const RunPlace& place)
@@ -128,7 +128,7 @@ void Accelerator::begin(SampleSource source) {
   Run& run = *run_;
   if (run.optimizer == nullptr) fail_order("prepare(loader) came before the model and the optimizer");
   if (run.training) fail_order("prepare(loader) was called twice");
-  run.living_reducer();
+  check_parts(run.living_reducer(), *run.optimizer, run.plan.accumulate, run.plan.is_exact);
   const std::filesystem::path& folder = run.place.folder;
   run.training.emplace(TrainedParts{*run.module, *run.optimizer, run.scaler, run.ema}, run.comm, run.plan,
                        run.options.training, folder.empty() ? folder : folder / "checkpoints");

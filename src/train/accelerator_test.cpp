@@ -282,7 +282,7 @@ TEST(Accelerator, SavesWhenTheLoopIsBrokenOffOrSaysThatItDidNot) {
   Accelerator forgetful(options_of({.batch_size = 8}));
   break_off(forgetful, /*must_end=*/false);
   EXPECT_EQ(error_of([&] { forgetful.close(); }).message(),
-            "accelerator: the loop was left in step 2 of 6, which is not saved");
+            "accelerator: the loop was left in step 3 of 6, which is not saved");
 }
 
 // The samples of a step that was begun and not done are still to come.
@@ -414,7 +414,7 @@ TEST_F(AcceleratorOrder, WantsEachMicroBatch) {
               accelerator_.backward(loss());
               accelerator_.step(1);
             }),
-            "accelerator: micro-batch 1 of step 0 was left out, or its backward() was");
+            "accelerator: micro-batch 1 of step 1 was left out, or its backward() was");
 }
 
 TEST_F(AcceleratorOrder, WantsEachStepOnce) {
@@ -422,7 +422,7 @@ TEST_F(AcceleratorOrder, WantsEachStepOnce) {
               const auto pass = accelerator_.accumulate();
               accelerator_.backward(loss());
             }),
-            "accelerator: step 0 ends without step(lr): its gradients were not used");
+            "accelerator: step 1 ends without step(lr): its gradients were not used");
 }
 
 TEST_F(AcceleratorOrder, RefusesWhatComesTooLate) {
@@ -447,7 +447,7 @@ TEST_F(AcceleratorOrder, RefusesASecondStep) {
               accelerator_.backward(loss());
               if (accelerator_.step(1)) accelerator_.step(1);
             }),
-            "accelerator: step 0 was done already: step() was called twice");
+            "accelerator: step 1 was done already: step() was called twice");
 }
 
 TEST_F(AcceleratorOrder, RefusesASecondPassOfAMicroBatch) {
@@ -464,7 +464,7 @@ TEST_F(AcceleratorOrder, RefusesASecondPassOfAMicroBatch) {
 TEST_F(AcceleratorOrder, WantsAsManyMicroBatchesAsThePlan) {
   sampler_ = Sampler({.num_samples = 37, .batch_size = 4, .batches_per_step = 3}, {});
   EXPECT_EQ(message_of([](const auto&) {}),
-            "accelerator: step 0 has 3 micro-batches on rank 0, but batch_plan() says 2");
+            "accelerator: step 1 has 3 micro-batches on rank 0, but batch_plan() says 2");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -24,10 +25,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLatest = "latest";
+constexpr const char* kWeights = "weights";
 
 [[noreturn]] void fail_to_make(const fs::path& folder, const std::string& why) {
   fail(ErrorKind::Data, str("run folder: cannot make ", folder, ": ", why),
-       "name a place that you may write to: --run-dir DIR");
+       "name a place that you may write to: --run-dir DIR, or give another --name");
 }
 
 // Whether it was not there before.
@@ -106,6 +108,36 @@ void point_latest_to(const fs::path& folder) {
   if (error) fs::remove(temporary, error);
 }
 
+// What the first start of a run decided.
+struct Choice {
+  fs::path folder;
+  std::string resume;
+};
+
+// The launcher's folder is the same for all starts of a run, and for no other run.
+fs::path choice_file(const WorkerEnv& env) { return fs::path(env.log_dir) / "run_folder.txt"; }
+
+// By the time of a restart, `latest` may be another run.
+void remember_choice(const WorkerEnv& env, const Choice& choice) {
+  if (env.log_dir.empty()) {
+    point_latest_to(choice.folder);  // torchrun: a restart has nothing else to find it by
+  } else {
+    replace_file(kernel_files(), choice_file(env), {.text = str(choice.folder, '\n', choice.resume, '\n')});
+  }
+}
+
+std::optional<Choice> first_choice(const WorkerEnv& env) {
+  const auto text = env.log_dir.empty() ? std::nullopt : read_if_there(choice_file(env));
+  const std::vector<std::string> lines = split(text.value_or(""), '\n');
+  if (lines.size() < 2) return std::nullopt;
+  return Choice{lines[0], lines[1]};
+}
+
+void set_resume(const RunRequest& request, const std::string& resume) {
+  const auto field = std::ranges::find(request.fields, "resume", &Field::name);
+  if (field != request.fields.end()) field->set(resume);
+}
+
 // Taken again, it must neither go on with this run nor write into its folder.
 std::string reusable_config(const RunRequest& request) {
   std::vector<Field> fields = request.fields;
@@ -169,17 +201,15 @@ std::string RunRequest::resume() const {
 }
 
 fs::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now) {
-  if (!env.run_folder.empty()) return env.run_folder;
-  fs::path folder = choose_folder(request, env, fs::absolute(request.options.run_dir), now);
-  if (env.max_restarts > 0) point_latest_to(folder);  // where a restart may have nothing else to find it by
+  if (const auto first = env.restart_count > 0 ? first_choice(env) : std::nullopt) {
+    set_resume(request, first->resume);
+    return first->folder;
+  }
+  const fs::path run_dir = fs::absolute(request.options.run_dir);
+  if (request.resume() == kWeights) set_resume(request, str(kWeights, ':', find_run(run_dir, kLatest)));
+  fs::path folder = env.run_folder.empty() ? choose_folder(request, env, run_dir, now) : fs::path(env.run_folder);
+  if (env.max_restarts > 0) remember_choice(env, {folder, request.resume()});
   return folder;
-}
-
-void settle_resume(const RunRequest& request) {
-  constexpr const char* kWeights = "weights";
-  if (request.resume() != kWeights) return;
-  const fs::path newest = find_run(fs::absolute(request.options.run_dir), kLatest);
-  std::ranges::find(request.fields, "resume", &Field::name)->set(str(kWeights, ':', newest.native()));
 }
 
 void record_start(const fs::path& folder, const RunRequest& request, const WorkerEnv& env,

@@ -26,13 +26,10 @@ struct RunRequest {
 using WallTime = std::chrono::system_clock::time_point;
 
 // Chooses the folder of the run, and makes it if it is not there. The name is, of these, the first that there is:
-// --name; with --resume latest the run that `latest` points to; the launcher's own name for the run, which stays the
-// same when it starts the ranks again; the program and the time. One process of a run calls this. What it gets is a
-// whole path.
+// --name; with --resume latest the run that `latest` points to; the launcher's own name for the run; the program and
+// the time. Where --resume is `weights` alone, it becomes those of the run that `latest` points to. When a launcher
+// starts the ranks again, both stay what they were. One process of a run calls this. What it gets is a whole path.
 std::filesystem::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now);
-
-// Where --resume is `weights` alone, makes it those of the run that `latest` points to, before this one begins.
-void settle_resume(const RunRequest& request);
 
 // When the run begins: writes config.yaml and environment.json anew, adds a line to command.txt, and lets `latest`
 // point to the folder. A start that was refused has changed none of them. `devices` has one for each rank. The settings

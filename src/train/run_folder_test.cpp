@@ -108,9 +108,8 @@ TEST_F(RunFolder, IsANewOneForTheWeightsOfTheLatest) {
   const fs::path first = make();
   record(first);
   options_.resume = "weights";
-  settle_resume(request());
-  EXPECT_EQ(options_.resume, str("weights:", first.native()));
   const fs::path second = make();
+  EXPECT_EQ(options_.resume, str("weights:", first.native()));
   EXPECT_NE(second, first);
   record(second);
   EXPECT_EQ(taken_again(second).resume, options_.resume);
@@ -118,8 +117,7 @@ TEST_F(RunFolder, IsANewOneForTheWeightsOfTheLatest) {
 
 TEST_F(RunFolder, NeedsARunToTakeTheWeightsOf) {
   options_.resume = "weights";
-  EXPECT_EQ(error_of([&] { settle_resume(request()); }).message(),
-            str("resume: there is no run to go on with: ", runs_ / "latest", " is not there"));
+  EXPECT_EQ(error().message(), str("resume: there is no run to go on with: ", runs_ / "latest", " is not there"));
 }
 
 TEST_F(RunFolder, IsNotMadeWhenThereIsNoRunToGoOnWith) {
@@ -151,6 +149,27 @@ TEST_F(RunFolder, StaysTheSameWhenALauncherStartsTheRanksAgain) {
   EXPECT_EQ(make({.restart_count = 1, .max_restarts = 1, .run_id = "none"}), first);
 }
 
+TEST_F(RunFolder, IsWhatTheFirstStartChoseThoughLatestHasMoved) {
+  const TempFolder logs;
+  WorkerEnv env{.max_restarts = 1, .tandem_run_id = "toy-3c17ee", .log_dir = logs.path()};
+  for (const std::string resume : {"latest", "weights"}) {
+    options_.resume = "auto";
+    const fs::path older = make();
+    record(older);
+    options_.resume = resume;
+    env.restart_count = 0;
+    const fs::path folder = make(env);
+    const std::string settled = options_.resume;
+    options_.resume = "auto";
+    record(make());  // another run, which is the latest now
+    options_.resume = resume;
+    env.restart_count = 1;
+    EXPECT_EQ(make(env), folder);
+    EXPECT_EQ(options_.resume, settled);
+    EXPECT_EQ(folder == older, resume == "latest");
+  }
+}
+
 TEST_F(RunFolder, IsTheOneThatWasMadeBeforeTheSelfLaunch) {
   EXPECT_EQ(make({.run_folder = "/elsewhere/one"}), "/elsewhere/one");
   EXPECT_FALSE(fs::exists(runs_));
@@ -162,7 +181,7 @@ TEST_F(RunFolder, ThatCannotBeMadeIsAnErrorThatSaysWhatToDo) {
   EXPECT_EQ(error().message(), str("run folder: cannot make ", runs_ / "first", ": File exists"));
   options_.run.run_dir = runs_ / "first/below";
   EXPECT_EQ(error().message(), str("run folder: cannot make ", runs_ / "first/below", ": Not a directory"));
-  EXPECT_EQ(error().hint(), "name a place that you may write to: --run-dir DIR");
+  EXPECT_EQ(error().hint(), "name a place that you may write to: --run-dir DIR, or give another --name");
   EXPECT_EQ(error().kind(), ErrorKind::Data);
 }
 

@@ -77,6 +77,15 @@ EventFields merge(EventFields fields, const EventFields& values) {
   return fields;
 }
 
+// A line of events.jsonl is found by these.
+void check_names(const EventFields& values) {
+  for (const char* name : {"time", "event", "step"}) {
+    if (std::ranges::count(values, name, &EventFields::value_type::first) == 0) continue;
+    fail(ErrorKind::Config, str("accelerator: a value is called '", name, "', as something of every event is"),
+         "give it another name");
+  }
+}
+
 }  // namespace
 
 void RunMonitor::Times::add(const RankTimes& step) {
@@ -262,10 +271,9 @@ void RunMonitor::compare_times() {
 }
 
 void RunMonitor::log(const EventFields& values) {
+  check_names(values);
   if (!events_) return;
-  EventFields event = {{"event", "log"}, {"step", step_}};
-  event.insert(event.end(), values.begin(), values.end());
-  events_->write(event);
+  events_->write(merge({{"event", "log"}, {"step", step_}}, values));
   for (const auto& [name, value] : values) add_to(*board_, name, value, step_);
 }
 
@@ -274,6 +282,7 @@ void RunMonitor::print(std::string_view line) {
 }
 
 void RunMonitor::end(const RunResult& result) {
+  check_names(result.values);
   const std::vector<RankTimes> times = gather(comm_, all_.mean());
   const std::vector<Bytes> memory = gather(comm_, highest_memory(comm_.device()));
   if (!is_main()) return;

@@ -254,6 +254,22 @@ TEST(RunMonitor, OfARunThatWasDoneHasNoResult) {
   EXPECT_EQ(screen.error().find("result"), std::string::npos) << screen.error();
 }
 
+TEST(RunMonitor, RefusesValuesThatAreCalledAsEveryEventIs) {
+  const SharedFolder folder;
+  Communicator comm = Communicator::join();
+  TestScreen screen(folder / "screen");
+  RunMonitor monitor(comm, {}, {}, Precision::Fp32, screen.screen());
+  monitor.begin(plan_of(1, 1));
+  EXPECT_EQ(error_of([&] {
+              monitor.log({{"loss", 1.0}, {"step", 77}});
+            }).message(),
+            "accelerator: a value is called 'step', as something of every event is");
+  EXPECT_EQ(error_of([&] {
+              monitor.end({.values = {{"time", 1.0}}});
+            }).message(),
+            "accelerator: a value is called 'time', as something of every event is");
+}
+
 TEST(RunMonitor, CountsStepsThatOverflowed) {
   const SharedFolder folder;
   Communicator comm = Communicator::join();

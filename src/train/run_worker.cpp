@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <span>
 #include <utility>
 
@@ -81,11 +82,11 @@ int detail::run_worker(const std::vector<std::string>& command, const ProgramTex
     if (loaded.text) return print(*loaded.text);
     const RunRequest request{program.name, command, options.accelerator.run, loaded.fields};
     launch_if_needed(request, env);
+    std::signal(SIGPIPE, SIG_IGN);  // a reader of our output that has gone is no reason to end hours of training
     where = place_text(env.world);
     keep_freed_memory();
     Communicator comm = Communicator::join(options.accelerator.comm);
     const WallTime now = std::chrono::system_clock::now();
-    if (comm.world().is_main()) settle_resume(request);
     const std::filesystem::path folder = open_run_folder(request, env, now, comm);
     const Fd lock = comm.world().is_main() ? lock_run_folder(folder) : Fd();
     const std::vector<std::string> devices = comm.all_gather_bytes(comm.device().str());

@@ -25,6 +25,12 @@ std::vector<std::string> gpus_here() {
   return visible_gpus(list_gpus(), environment_variable_or_empty("CUDA_VISIBLE_DEVICES"));
 }
 
+// By variables of torchrun, which `tandem run` takes: PET_MAX_RESTARTS=3.
+bool is_launcher_told() {
+  const std::vector<std::string> variables = environment_with({});
+  return std::ranges::any_of(variables, [](const std::string& variable) { return variable.starts_with("PET_"); });
+}
+
 // Above a program may lie folders where anyone can write, such as /tmp.
 bool is_trusted(const fs::path& path, const fs::path& program) {
   struct stat file {};
@@ -86,13 +92,14 @@ void launch_if_needed(const RunRequest& request, const WorkerEnv& env) {
   const fs::path program = own_program();
   const fs::path launcher = find_launcher(program, path_folders());  // first: without it there is no run, and no folder
   const fs::path folder = make_run_folder(request, env, std::chrono::system_clock::now());
+  lock_run_folder(folder);  // for a moment: the launcher would write into the logs of a run that is there already
   become_program(launch_command(launcher, program, request),
                  environment_with({{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_LOG_DIR", folder / "logs"}}));
 }
 
 bool needs_launcher(const RunOptions& options, const std::vector<std::string>& visible_gpus) {
   const DevicePlan plan = plan_devices(options.device, options.nproc, true, visible_gpus);
-  return plan.num_ranks > 1 || options.device != kAuto;
+  return plan.num_ranks > 1 || options.device != kAuto || is_launcher_told();
 }
 
 fs::path find_launcher(const fs::path& program, const std::vector<fs::path>& path_folders) {

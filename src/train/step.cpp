@@ -68,6 +68,12 @@ void check_loss(const LossSum& loss) {
 
 }  // namespace
 
+void check_parts(const Reducer& reducer, const Optimizer& optimizer, std::int64_t num_batches, bool is_exact) {
+  check_optimizer(reducer, optimizer);
+  check_wire(reducer);
+  if (is_exact) check_exact(reducer, num_batches);
+}
+
 Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int64_t num_batches,
            const StepOptions& options)
     : reducer_(reducer),
@@ -77,9 +83,7 @@ Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int6
       num_batches_(num_batches),
       losses_(options, reducer.comm()),
       sums_(reducer) {
-  check_optimizer(reducer, optimizer);
-  check_wire(reducer);
-  if (options.is_exact) check_exact(reducer, num_batches);
+  check_parts(reducer, optimizer, num_batches, options.is_exact);
   reducer.set_step(options.step);
   optimizer.zero_grad();
   if (options.is_exact && num_batches > 1) shards_.emplace(reducer);
@@ -111,6 +115,10 @@ void Step::backward(const LossSum& loss) {
 }
 
 StepResult Step::update(double lr, double max_norm) {
+  if (!std::isfinite(lr)) {
+    fail(ErrorKind::Config, str("training: the learning rate of step ", options_.step + 1, " is ", lr),
+         "give a number: this one would spoil every weight");
+  }
   if (num_batches_ == 0 && scaler_.needs_normalizer()) agree_on_normalizer(0);
   if (shards_) {
     shards_->reduce();
@@ -141,7 +149,8 @@ void Step::agree_on_normalizer(std::int64_t count) {
 StepResult Step::update_by_mean_of(double count, double lr, double max_norm) {
   const std::vector<Tensor> gradients = optimizer_.gradients();
   if (gradients.empty()) {
-    fail(ErrorKind::Data, str("training: the loss of step ", options_.step, " depends on no parameter, on any rank"),
+    fail(ErrorKind::Data,
+         str("training: the loss of step ", options_.step + 1, " depends on no parameter, on any rank"),
          "compute it from what the DistributedDataParallel returns, without detach() or NoGradGuard");
   }
   const Tensor sum_norm = global_norm(gradients);
@@ -157,13 +166,14 @@ StepResult Step::update_by_mean_of(double count, double lr, double max_norm) {
 void Step::check_result(const StepResult& result) const {
   if (!result.was_skipped) return;
   if (!scaler_.is_on()) {
-    fail(ErrorKind::Data, str("training: the gradient of step ", options_.step, " is not finite, though its loss is"),
+    fail(ErrorKind::Data,
+         str("training: the gradient of step ", options_.step + 1, " is not finite, though its loss is"),
          "lower the learning rate, or clip gradients; what --save-every has saved before is good");
   }
   constexpr double kFloor = 1.0 / 1024;  // a scale that was halved so often does not explain the overflow any more
   if (scaler_.scale() < kFloor) {
     fail(ErrorKind::Data,
-         str("training: the gradient of step ", options_.step, " is not finite, whatever the loss scale"),
+         str("training: the gradient of step ", options_.step + 1, " is not finite, whatever the loss scale"),
          "lower the learning rate, or use --precision bf16 or fp32; what --save-every has saved before is good");
   }
 }

@@ -25,6 +25,9 @@ class SumGuard {
   Reducer& reducer_;
 };
 
+// What cannot be trained together is an Error: a Step finds it too, but a run should before it begins.
+void check_parts(const Reducer& reducer, const Optimizer& optimizer, std::int64_t num_batches, bool is_exact);
+
 // One update of a model, piece by piece: `begin_batch`, the forward pass and `backward` for each micro-batch of this
 // rank, then `update`. train_step and Accelerator both go through it, so the order is written once.
 class Step {

@@ -42,13 +42,14 @@ Tally StepLoss::total() const {
     if (!std::isfinite(rank.sum)) fail_not_finite();
     if (is_exact_ && rank.num_batches != ranks[0].num_batches) {
       fail(ErrorKind::Data,
-           str("training: in step ", step_, " ranks have ", ranks[0].num_batches, " and ", rank.num_batches, " shards"),
+           str("training: in step ", step_ + 1, " ranks have ", ranks[0].num_batches, " and ", rank.num_batches,
+               " shards"),
            "exact mode needs equally many on every rank: a Sampler with Tail::Pad or Tail::Drop");
     }
   }
   const Tally total = sum_of(ranks);
   if (total.count > 0) return total;
-  fail(ErrorKind::Data, str("training: the losses of step ", step_, " count nothing"),
+  fail(ErrorKind::Data, str("training: the losses of step ", step_ + 1, " count nothing"),
        "the count of a LossSum is the number of samples (or tokens) in its sum");
 }
 
@@ -83,7 +84,7 @@ void StepLoss::fail_not_finite() const {
   }
   std::string where;
   for (const std::string& text : comm_.all_gather_bytes(mine)) where += text;
-  fail(ErrorKind::Data, str("training: the loss of step ", step_, " is not finite", where),
+  fail(ErrorKind::Data, str("training: the loss of step ", step_ + 1, " is not finite", where),
        "look at these samples, or lower the learning rate; what --save-every has saved before is good");
 }
 

@@ -30,15 +30,19 @@ StopRequest::StopRequest() {
   if (const int fd = read_worker_env().control_fd; fd >= 0) page = ControlPage::open(fd);
   term_before_ = std::signal(SIGTERM, on_signal);
   int_before_ = std::signal(SIGINT, on_signal);
+  hangup_before_ = std::signal(SIGHUP, on_signal);
+  if (hangup_before_ == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // as under nohup
 }
 
 StopRequest::~StopRequest() {
   std::signal(SIGTERM, term_before_);
   std::signal(SIGINT, int_before_);
+  std::signal(SIGHUP, hangup_before_);
 }
 
 std::string StopRequest::signal_name() {
   if (last_signal == 0) return {};
+  if (last_signal == SIGHUP) return "SIGHUP";
   return last_signal == SIGTERM ? "SIGTERM" : "SIGINT";
 }
 

@@ -4,9 +4,10 @@
 
 namespace tandem {
 
-// While one lives, SIGTERM and SIGINT (Ctrl-C) ask this process to stop at the end of its step instead of ending it.
-// SIGTERM may come often: a scheduler sends it to every process, and the launcher to its ranks. A second Ctrl-C ends
-// the process. If a peer has failed, there is no end of the step to reach, and either signal does.
+// While one lives, SIGTERM, SIGINT (Ctrl-C) and SIGHUP (a terminal that is gone) ask this process to stop at the end of
+// its step instead of ending it. SIGTERM may come often: a scheduler sends it to every process, and the launcher to its
+// ranks. A second Ctrl-C ends the process. If a peer has failed, there is no end of the step to reach, and either
+// signal does.
 class StopRequest {
  public:
   StopRequest();
@@ -19,6 +20,7 @@ class StopRequest {
  private:
   void (*term_before_)(int);
   void (*int_before_)(int);
+  void (*hangup_before_)(int);
 };
 
 }  // namespace tandem

@@ -2,6 +2,8 @@
 #include <tandem/train_step.h>
 #include <torch/torch.h>
 
+#include <cmath>
+
 #include <vector>
 
 #include "base/error_test.h"
@@ -63,7 +65,17 @@ TEST(TrainStep, WantsSomethingToCount) {
   LineModel model(Line(), comm);
   Sgd optimizer(*model.module());
   EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{}}, {.step = 3}); }).message(),
-            "training: the losses of step 3 count nothing");
+            "training: the losses of step 4 count nothing");
+}
+
+TEST(TrainStep, WantsALearningRateThatIsANumber) {
+  Communicator comm = Communicator::join();
+  LineModel model(Line(), comm);
+  Sgd optimizer(*model.module());
+  const double before = model.module()->value();
+  EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{{1}}}, {.lr = std::nan("")}); }).message(),
+            "training: the learning rate of step 1 is nan");
+  EXPECT_EQ(model.module()->value(), before);
 }
 
 TEST(ExactMode, RefusesWhatDependsOnTheNumberOfRanks) {
@@ -82,7 +94,7 @@ TEST(TrainStep, WantsALossThatDependsOnTheModel) {
     LossScaler scaler(Precision::Fp32, torch::kCPU);
     const auto loss = [&](int) { return LossSum{model(torch::ones(1)).sum().detach(), 1}; };
     EXPECT_EQ(error_of([&] { train_step(model, optimizer, scaler, std::vector{0}, loss, {.step = 2}); }).message(),
-              "training: the loss of step 2 depends on no parameter, on any rank");
+              "training: the loss of step 3 depends on no parameter, on any rank");
   });
 }
 
@@ -101,7 +113,7 @@ TEST(ExactMode, WantsEquallyManyShardsOnEveryRankAndAPowerOfTwo) {
     Sgd optimizer(*model.module());
     const std::vector<Numbers> batches(world.rank + 1, Numbers{{1}});
     EXPECT_EQ(error_of([&] { step_of(model, optimizer, batches, {.step = 5, .is_exact = true}); }).message(),
-              "training: in step 5 ranks have 1 and 2 shards");
+              "training: in step 6 ranks have 1 and 2 shards");
     const std::vector<Numbers> three(3, Numbers{{1}});
     EXPECT_EQ(error_of([&] { step_of(model, optimizer, three, {.is_exact = true}); }).message(),
               "training: 3 shards on each of 2 ranks");

@@ -44,26 +44,30 @@ fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& 
   const fs::path inner = folder / "checkpoints";
   fs::path path = checkpoint_in(fs::is_directory(inner) ? inner : folder, notes);
   if (path.empty()) {
-    fail(ErrorKind::Checkpoint, str("resume: there is no complete checkpoint in '", folder, "'"),
+    fail(ErrorKind::Checkpoint,
+         str("resume: there is no complete checkpoint in '", folder, "'", notes.empty() ? "" : str("; ", notes.back())),
          "--resume takes auto (begin anew where there is none), latest, no, a checkpoint, a folder of them, or "
          "weights:PATH");
   }
   return path;
 }
 
-// A run that begins anew would prune the checkpoints of the one before.
+// A run that does not go on from them would prune the checkpoints of the one before.
 void check_no_checkpoints(const fs::path& folder) {
   const auto found = find_checkpoint(folder).path;
   if (!found) return;
-  fail(ErrorKind::Checkpoint, str("resume: this run begins anew, but its folder has checkpoints: ", *found),
+  fail(ErrorKind::Checkpoint, str("resume: this run begins elsewhere, but its folder has checkpoints: ", *found),
        "give it another folder or name, remove that one, or go on with --resume auto");
 }
 
 ResumePoint find_resume_point(const std::string& resume, const fs::path& folder, std::vector<std::string>& notes) {
   if (resume == "auto") return {folder.empty() ? folder : checkpoint_in(folder, notes)};
   if (resume == "latest") return {needed_checkpoint_in(folder, notes)};
-  if (resume != "no" && !resume.starts_with(kWeights)) return {needed_checkpoint_in(resume, notes)};
-  if (!folder.empty()) check_no_checkpoints(folder);
+  const bool begins_anew = resume == "no" || resume.starts_with(kWeights);
+  const fs::path path = begins_anew ? fs::path() : needed_checkpoint_in(resume, notes);
+  const bool is_own = !begins_anew && fs::weakly_canonical(path).parent_path() == fs::weakly_canonical(folder);
+  if (!folder.empty() && !is_own) check_no_checkpoints(folder);
+  if (!begins_anew) return {path};
   if (resume == "no") return {};
   return {needed_checkpoint_in(resume.substr(kWeights.size()), notes), true};
 }

@@ -69,7 +69,8 @@ TEST_P(TrainingSignal, ToOneRankMakesAllSaveTheSameStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, TrainingSignal,
-                         testing::Values(std::pair(SIGTERM, "SIGTERM"), std::pair(SIGINT, "SIGINT")));
+                         testing::Values(std::pair(SIGTERM, "SIGTERM"), std::pair(SIGINT, "SIGINT"),
+                                         std::pair(SIGHUP, "SIGHUP")));
 
 TEST(Training, EndsAtASecondInterrupt) {
   const auto ends = run_ranks_to_end(
@@ -285,8 +286,21 @@ TEST(Training, DoesNotBeginAnewWhereCheckpointsOfAnotherRunLie) {
   notes_of(kFourShards, "auto", 2, folder / "run");
   for (const std::string& resume : {std::string("no"), str("weights:", folder / "run")}) {
     EXPECT_EQ(error_of([&] { notes_of(kFourShards, resume, 4, folder / "run"); }).message(),
-              str("resume: this run begins anew, but its folder has checkpoints: ", folder / "run/step-00000002"));
+              str("resume: this run begins elsewhere, but its folder has checkpoints: ", folder / "run/step-00000002"));
   }
+  notes_of(kFourShards, "auto", 4, folder / "other");
+  EXPECT_EQ(error_of([&] { notes_of(kFourShards, folder / "other", 6, folder / "run"); }).message(),
+            str("resume: this run begins elsewhere, but its folder has checkpoints: ", folder / "run/step-00000002"));
+  EXPECT_EQ(notes_of(kFourShards, folder / "run/step-00000002/", 4, folder / "run").size(), 1U) << "it is its own";
+}
+
+TEST(Training, SaysWhatIsWrongWithTheCheckpointItWasGiven) {
+  const SharedFolder folder;
+  notes_of(kFourShards, "auto", 2, folder / "run");
+  const fs::path checkpoint = folder / "run/step-00000002";
+  fs::resize_file(checkpoint / "state.json", 3);
+  const std::string message = error_of([&] { notes_of(kFourShards, checkpoint, 4, folder / "next"); }).message();
+  EXPECT_NE(message.find("state.json has 3 bytes, and was saved with "), std::string::npos) << message;
 }
 
 TEST(Training, GoesOnAfterARestartWhateverItWasToldAtFirst) {

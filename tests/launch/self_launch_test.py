@@ -1,5 +1,6 @@
 """A program that launches itself: its ranks, its one folder, its logs, and what it says before anything starts."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -105,6 +106,16 @@ class Ranks(SelfLaunchTest):
 
 
 class Folder(SelfLaunchTest):
+    def test_of_a_run_that_goes_on_is_not_touched_by_another(self):
+        self.run_well("--nproc", "2", "--name", "busy")
+        before = (self.runs / "busy/logs/launch.jsonl").read_text()
+        folder = os.open(self.runs / "busy", os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, folder)
+        fcntl.flock(folder, fcntl.LOCK_EX)  # as a run holds it
+        result = self.run_program("--nproc", "2", "--name", "busy")
+        self.assertIn("error: run folder: another run is writing to ", result.stderr)
+        self.assertEqual((self.runs / "busy/logs/launch.jsonl").read_text(), before)
+
     def test_is_another_one_for_each_of_two_that_start_at_once(self):
         runs = [subprocess.Popen([PROGRAM, "--nproc", "2"], env=self.env, cwd=self.folder, stdout=subprocess.PIPE,
                                  stderr=subprocess.DEVNULL, text=True) for _ in range(2)]

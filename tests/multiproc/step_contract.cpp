@@ -103,7 +103,7 @@ void stops_at_a_gradient_that_overflows_without_a_scale(Communicator& comm) {
     Sgd optimizer(*model.module());
     LossScaler scaler(precision, comm.device());
     const Error error = error_of([&] { step_of(model, optimizer, scaler, {{{3e38, 3e38}}}, {.step = 4}); });
-    EXPECT_EQ(error.message(), "training: the gradient of step 4 is not finite, though its loss is");
+    EXPECT_EQ(error.message(), "training: the gradient of step 5 is not finite, though its loss is");
     EXPECT_EQ(model.module()->value(), 0);
   }
 }
@@ -120,7 +120,7 @@ void stops_when_no_scale_helps(Communicator& comm) {
   const std::vector<Numbers> batches = {{{1}}};
   const auto step = [&] { train_step(model, optimizer, scaler, batches, loss, {.step = 7}); };
   for (int i = 0; i < 26; ++i) EXPECT_EQ(error_of(step).message(), "");  // 65536 halved 26 times is 1/1024
-  EXPECT_EQ(error_of(step).message(), "training: the gradient of step 7 is not finite, whatever the loss scale");
+  EXPECT_EQ(error_of(step).message(), "training: the gradient of step 8 is not finite, whatever the loss scale");
 }
 
 void names_rank_step_and_samples_of_a_loss_that_is_not_finite(Communicator& comm) {
@@ -131,7 +131,7 @@ void names_rank_step_and_samples_of_a_loss_that_is_not_finite(Communicator& comm
   const std::vector<Numbers> batches = {{{1, 2}, {4, 5}}, {{3, bad}, {6, 7}}};
   const Error error = error_of([&] { step_of(model, optimizer, batches, {.step = 12}); });
   EXPECT_EQ(error.message(),
-            str("training: the loss of step 12 is not finite on rank ", last, ", micro-batch 1 (nan; samples 6 7)"));
+            str("training: the loss of step 13 is not finite on rank ", last, ", micro-batch 1 (nan; samples 6 7)"));
   EXPECT_EQ(model.module()->value(), 0);
 }
 

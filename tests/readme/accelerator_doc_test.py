@@ -77,6 +77,15 @@ class Examples(LaunchTest):
         for line in (self.folder / "runs" / "closed" / "events.jsonl").read_text().splitlines():
             json.loads(line)
 
+    def test_04_goes_on_without_a_reader(self):
+        command = [BUILD / "bin/examples/04_accelerator", "--device", "cpu", "--name", "unread", "--run-dir", self.folder / "runs",
+                   "--epochs", "3"]
+        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        run.stdout.readline()
+        run.stdout.close()
+        self.assertEqual(run.wait(timeout=120), 0)
+        self.assertTrue((self.folder / "runs/unread/checkpoints/step-00000192/DONE").exists())
+
     def test_05_gives_the_same_on_any_number_of_ranks(self):
         losses = [self.result("05_accumulate", "--nproc", ranks)["loss"] for ranks in ("1", "2", "4")]
         for loss in losses:
