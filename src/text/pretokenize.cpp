@@ -12,11 +12,14 @@ namespace {
 
 constexpr std::size_t kNumAscii = 128;
 
-std::array<CharClass, kNumAscii> make_ascii_classes() {
+// What `class_of` says of ASCII, without a call.
+constexpr std::array<CharClass, kNumAscii> kAsciiClasses = [] {
   std::array<CharClass, kNumAscii> classes{};
-  for (std::size_t byte = 0; byte < kNumAscii; ++byte) classes[byte] = class_of(static_cast<char32_t>(byte));
+  for (char letter = 'a'; letter <= 'z'; ++letter) classes[letter] = classes[letter - 'a' + 'A'] = CharClass::Letter;
+  for (char digit = '0'; digit <= '9'; ++digit) classes[digit] = CharClass::Number;
+  for (const char space : {' ', '\t', '\n', '\v', '\f', '\r'}) classes[space] = CharClass::Space;
   return classes;
-}
+}();
 
 struct Character {
   CharClass kind;
@@ -24,9 +27,8 @@ struct Character {
 };
 
 Character first_character(const char* at) {
-  static const auto kAscii = make_ascii_classes();
   const auto byte = static_cast<unsigned char>(*at);
-  if (byte < kNumAscii) return {kAscii[byte], 1};
+  if (byte < kNumAscii) return {kAsciiClasses[byte], 1};
   const CodePoint point = first_code_point(at);
   return {class_of(point.value), point.length};
 }
