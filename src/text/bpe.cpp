@@ -6,23 +6,75 @@
 #include <queue>
 
 namespace tandem {
-namespace {
 
-constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
+// The tokens of a long piece, as a list from which merged ones are taken out, and a queue of what to merge next.
+class Bpe::LongPiece {
+ public:
+  LongPiece(const Bpe& bpe, std::string_view piece) : bpe_(bpe) {
+    links_.reserve(piece.size());
+    for (std::uint32_t i = 0; i < piece.size(); ++i) {
+      links_.push_back({bpe.bytes_[static_cast<unsigned char>(piece[i])], i - 1, i + 1});
+    }
+    links_.front().previous = kEnd;
+    links_.back().next = kEnd;
+    for (std::uint32_t i = 0; i < links_.size(); ++i) add(i);
+  }
 
-// A token in a list of those that are left of a piece; one that was merged into its left neighbour has no id.
-struct Link {
-  TokenId id;
-  std::uint32_t previous;
-  std::uint32_t next;
+  void merge() {
+    while (!queue_.empty()) {
+      const Candidate candidate = queue_.top();
+      queue_.pop();
+      const auto place = static_cast<std::uint32_t>(candidate);
+      const Step step = step_at(place);
+      const bool is_current = step != kNone && step >> 32 == candidate >> 32;  // or its neighbours have changed since
+      if (is_current) merge_at(place, static_cast<TokenId>(step));
+    }
+  }
+
+  void append_to(std::vector<TokenId>& ids) const {
+    for (const Link& link : links_) {
+      if (link.id != kGone) ids.push_back(link.id);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
+  static constexpr TokenId kGone = -1;
+
+  struct Link {
+    TokenId id;
+    std::uint32_t previous;
+    std::uint32_t next;
+  };
+
+  // Rank in the upper half, place in the lower: the least is the next.
+  using Candidate = std::uint64_t;
+
+  Step step_at(std::uint32_t place) const {
+    if (place == kEnd || links_[place].id == kGone || links_[place].next == kEnd) return kNone;
+    return bpe_.step_of(links_[place].id, links_[links_[place].next].id);
+  }
+
+  void add(std::uint32_t place) {
+    const Step step = step_at(place);
+    if (step != kNone) queue_.push(step >> 32 << 32 | place);
+  }
+
+  void merge_at(std::uint32_t place, TokenId result) {
+    Link& link = links_[place];
+    Link& merged = links_[link.next];
+    link.id = result;
+    link.next = merged.next;
+    merged.id = kGone;
+    if (link.next != kEnd) links_[link.next].previous = place;
+    add(link.previous);
+    add(place);
+  }
+
+  const Bpe& bpe_;
+  std::vector<Link> links_;
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue_;
 };
-
-constexpr TokenId kGone = -1;
-
-// Rank in the upper half, place in the lower, so that the least is the next.
-using Candidate = std::uint64_t;
-
-}  // namespace
 
 Bpe::Bpe(const Vocabulary& vocabulary) : steps_(vocabulary.merges.size()) {
   // A special token may be one byte too; text is made of the others.
@@ -43,11 +95,10 @@ Bpe::Bpe(const Vocabulary& vocabulary) : steps_(vocabulary.merges.size()) {
 }
 
 void Bpe::encode(std::string_view piece, std::vector<TokenId>& ids) const {
-  if (piece.size() <= kShort) {
-    encode_short(piece, ids);
-  } else {
-    encode_long(piece, ids);
-  }
+  if (piece.size() <= kShort) return encode_short(piece, ids);
+  LongPiece tokens(*this, piece);
+  tokens.merge();
+  tokens.append_to(ids);
 }
 
 void Bpe::encode_short(std::string_view piece, std::vector<TokenId>& ids) const {
@@ -68,47 +119,6 @@ void Bpe::encode_short(std::string_view piece, std::vector<TokenId>& ids) const 
     if (at + 1 < size) steps[at] = step_of(tokens[at], tokens[at + 1]);
   }
   ids.insert(ids.end(), tokens.begin(), tokens.begin() + size);
-}
-
-void Bpe::encode_long(std::string_view piece, std::vector<TokenId>& ids) const {
-  std::vector<Link> links;
-  links.reserve(piece.size());
-  for (std::uint32_t i = 0; i < piece.size(); ++i) {
-    links.push_back({bytes_[static_cast<unsigned char>(piece[i])], i - 1, i + 1});
-  }
-  links.front().previous = kEnd;
-  links.back().next = kEnd;
-
-  const auto step_at = [&](std::uint32_t at) {
-    const bool is_pair = at != kEnd && links[at].id != kGone && links[at].next != kEnd;
-    return is_pair ? step_of(links[at].id, links[links[at].next].id) : kNone;
-  };
-  std::vector<Candidate> candidates;
-  for (std::uint32_t i = 0; i < links.size(); ++i) {
-    if (const Step step = step_at(i); step != kNone) candidates.push_back(step >> 32 << 32 | i);
-  }
-  std::priority_queue queue(std::greater<>{}, std::move(candidates));
-  const auto add = [&](std::uint32_t at) {
-    if (const Step step = step_at(at); step != kNone) queue.push(step >> 32 << 32 | at);
-  };
-  while (!queue.empty()) {
-    const Candidate candidate = queue.top();
-    queue.pop();
-    const auto at = static_cast<std::uint32_t>(candidate);
-    const Step step = step_at(at);
-    if (step == kNone || step >> 32 != candidate >> 32) continue;  // its neighbours have changed since
-    Link& link = links[at];
-    Link& merged = links[link.next];
-    link.id = static_cast<TokenId>(step);
-    link.next = merged.next;
-    merged.id = kGone;
-    if (link.next != kEnd) links[link.next].previous = at;
-    add(link.previous);
-    add(at);
-  }
-  for (const Link& link : links) {
-    if (link.id != kGone) ids.push_back(link.id);
-  }
 }
 
 }  // namespace tandem

@@ -20,6 +20,8 @@ class Bpe {
   void encode(std::string_view piece, std::vector<TokenId>& ids) const;
 
  private:
+  class LongPiece;
+
   // The rank of a merge in the upper half, its result in the lower: the least is the next to be done.
   using Step = std::uint64_t;
   static constexpr Step kNone = ~Step{0};
@@ -31,7 +33,6 @@ class Bpe {
   }
 
   void encode_short(std::string_view piece, std::vector<TokenId>& ids) const;
-  void encode_long(std::string_view piece, std::vector<TokenId>& ids) const;
 
   std::array<TokenId, 256> bytes_{};
   PairMap<Step> steps_;

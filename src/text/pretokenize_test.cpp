@@ -71,8 +71,8 @@ TEST(Pieces, KnowLettersMarksNumbersAndEmoji) {
 TEST(Pieces, AreFoundWhereverTheyLieInAVector) {
   for (std::size_t length = 1; length < 40; ++length) {
     const std::string word(length, 'w');
-    EXPECT_EQ(pieces(word + " " + word + "é " + word + "1 and so on, to the end"),
-              word + "| " + word + "é| " + word + "|1| and| so| on|,| to| the| end");
+    EXPECT_EQ(pieces(str(word, ' ', word, "é ", word, "1 and so on, to the end")),
+              str(word, "| ", word, "é| ", word, "|1| and| so| on|,| to| the| end"));
   }
 }
 

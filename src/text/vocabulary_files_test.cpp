@@ -117,16 +117,17 @@ TEST(BadVocabularyFiles, AreNamedWithTheTokenAndTheLine) {
             "tokenizer: merges.txt: there is no token for byte 33 ('!'), so this is no byte-level BPE");
 }
 
+std::string said_of_tokenizer(const std::string& text) {
+  return error_of([&] { parse_tokenizer_json({text, "tokenizer.json"}); }).message();
+}
+
 TEST(BadVocabularyFiles, MayBeNoJsonAtAll) {
-  const auto said_of = [](const std::string& text) {
-    return error_of([&] { parse_tokenizer_json({text, "tokenizer.json"}); }).message();
-  };
-  EXPECT_TRUE(said_of("").starts_with("json: tokenizer.json: parse error at line 1")) << said_of("");
-  EXPECT_EQ(said_of("[]"), "tokenizer: tokenizer.json: json: expected object, found array");
-  EXPECT_EQ(said_of("{}"), "tokenizer: tokenizer.json: json: there is no member 'pre_tokenizer'");
   const std::string whole = tokenizer_json_text(ab_vocabulary());
-  const std::string half = said_of(whole.substr(0, whole.size() / 2));
-  EXPECT_TRUE(half.starts_with("json: tokenizer.json: parse error at line 1")) << half;
+  for (const std::string& text : {std::string(), whole.substr(0, whole.size() / 2)}) {
+    EXPECT_EQ(said_of_tokenizer(text).rfind("json: tokenizer.json: parse error at line ", 0), 0U);
+  }
+  EXPECT_EQ(said_of_tokenizer("[]"), "tokenizer: tokenizer.json: json: expected object, found array");
+  EXPECT_EQ(said_of_tokenizer("{}"), "tokenizer: tokenizer.json: json: there is no member 'pre_tokenizer'");
 }
 
 TEST(BadVocabularyFiles, AreNamedWithTheLineOfTheMerge) {
@@ -145,13 +146,15 @@ TEST(BadVocabularyFiles, AreSeenToBeCutShort) {
   EXPECT_EQ(said_of_merges(""), "tokenizer: merges.txt: no merge makes token 256, 'ab', nor 1 others");
 }
 
+// Of our tokenizer.json with something replaced.
+std::string said_of(const Replacement& change) {
+  const std::string text = tokenizer_json_text(ab_vocabulary());
+  const std::string changed = replace_all(text, change.from, change.to);
+  EXPECT_NE(changed, text);
+  return said_of_tokenizer(changed);
+}
+
 TEST(BadVocabularyFiles, MayBeOfAnotherKindOfTokenizer) {
-  const auto said_of = [](const Replacement& change) {
-    const std::string text = tokenizer_json_text(ab_vocabulary());
-    const std::string changed = replace_all(text, change.from, change.to);
-    EXPECT_NE(changed, text);
-    return error_of([&] { parse_tokenizer_json({changed, "tokenizer.json"}); }).message();
-  };
   EXPECT_EQ(said_of({"\"BPE\"", "\"Unigram\""}), "tokenizer: tokenizer.json line 35: type is \"Unigram\"");
   EXPECT_EQ(said_of({"\"ByteLevel\"", "\"Metaspace\""}), "tokenizer: tokenizer.json line 17: type is \"Metaspace\"");
   EXPECT_EQ(said_of({"\"add_prefix_space\": false", "\"add_prefix_space\": true"}),
