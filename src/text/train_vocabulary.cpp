@@ -45,7 +45,6 @@ struct Pair {
   std::int64_t count = 0;
   std::vector<std::uint32_t> words = {};  // that have it, or had it
   bool is_fresh = false;                  // counted up since the last merge
-  bool is_merged = false;
 };
 
 // What a pair's count was when it was put into the queue. Counts that fall later are found out when it comes to the
@@ -95,7 +94,7 @@ class Trainer {
   }
 
  private:
-  // Two merges may make the same token: "aa" + "aaa" and "aaa" + "aa".
+  // Should two merges make the same bytes, they make the same token.
   TokenId add_token(const std::string& bytes) {
     const auto [known, is_new] = ids_.emplace(bytes, static_cast<TokenId>(ids_.size()));
     if (is_new) vocabulary_.tokens.push_back(bytes);
@@ -136,20 +135,13 @@ class Trainer {
   }
 
   void merge(std::uint32_t place) {
-    const Merge merge = merge_of(pairs_[place]);
+    const auto token = [this](TokenId id) { return vocabulary_.tokens[static_cast<std::size_t>(id)]; };
+    const auto [left, right] = std::pair(pairs_[place].left, pairs_[place].right);
+    const Merge merge{.left = left, .right = right, .result = add_token(token(left) + token(right))};
+    vocabulary_.merges.push_back(merge);
     for (const std::uint32_t word : std::exchange(pairs_[place].words, {})) merge_in(words_[word].tokens, merge, word);
     pairs_[place].count = 0;
     queue_fresh();
-  }
-
-  // A pair may come back when a token is made in a second way; it keeps its place among the merges.
-  Merge merge_of(Pair& pair) {
-    const auto token = [this](TokenId id) { return vocabulary_.tokens[static_cast<std::size_t>(id)]; };
-    const TokenId result = add_token(token(pair.left) + token(pair.right));
-    const Merge merge{.left = pair.left, .right = pair.right, .result = result};
-    if (!pair.is_merged) vocabulary_.merges.push_back(merge);
-    pair.is_merged = true;
-    return merge;
   }
 
   // From left to right, as encoding does. What is before `size` is done.

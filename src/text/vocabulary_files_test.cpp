@@ -64,6 +64,15 @@ TEST(VocabularyFiles, MayHaveMergesAsPairsAndTokensThatAreOnlyAdded) {
   expect_same(parse_tokenizer_json({text, "t"}), ab_vocabulary());
 }
 
+TEST(VocabularyFiles, HaveSpecialTokensAsTheyAre) {
+  Vocabulary vocabulary = ab_vocabulary();
+  vocabulary.tokens.emplace_back("<fin \u00E9>");
+  vocabulary.specials.push_back(259);
+  const std::string text = tokenizer_json_text(vocabulary);
+  EXPECT_NE(text.find("\"content\": \"<fin \u00E9>\""), std::string::npos);
+  expect_same(parse_tokenizer_json({text, "t"}), vocabulary);
+}
+
 TEST(VocabularyFiles, MayEndLinesAsOtherSystemsDo) {
   expect_same(parse_vocabulary({vocab_json_text(ab_vocabulary()), "v"}, {"a b\r\nĠ ab", "m"}), ab_vocabulary());
 }
