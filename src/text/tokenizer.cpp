@@ -46,7 +46,9 @@ Tokenizer::Tokenizer(Vocabulary vocabulary) {
   tables_ = std::make_shared<const Tables>(std::move(vocabulary));
 }
 
-Tokenizer Tokenizer::load(const std::filesystem::path& folder) { return Tokenizer(load_vocabulary(folder)); }
+Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
+  return Tokenizer(std::make_shared<const Tables>(load_vocabulary(folder)));
+}
 
 void Tokenizer::save(const std::filesystem::path& folder) const { save_vocabulary(tables_->vocabulary, folder); }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/piece_table.h"
@@ -21,8 +22,8 @@ enum class Specials { Recognise, AsText };
 // vocabulary, and remembers pieces of its own.
 class Tokenizer {
  public:
-  // An Error of kind Data when the vocabulary is none: a byte without a token, an id or a merge that is twice there, a
-  // merge of tokens that do not fit together, a token that nothing makes.
+  // An Error of kind Data when the vocabulary is none: a byte without a token, a merge that is there twice or whose
+  // tokens do not fit together, a token that nothing makes.
   explicit Tokenizer(Vocabulary vocabulary);
 
   // From a folder as Hugging Face writes it: `tokenizer.json`, else `vocab.json` with `merges.txt`, where
@@ -51,6 +52,8 @@ class Tokenizer {
 
  private:
   struct Tables;
+
+  explicit Tokenizer(std::shared_ptr<const Tables> tables) : tables_(std::move(tables)) {}
 
   void encode_valid(std::string_view text, std::vector<TokenId>& ids);
   void encode_around_specials(std::string_view text, std::vector<TokenId>& ids);
