@@ -25,8 +25,8 @@ class Check {
     const auto unmade = std::ranges::find(is_made_, false);
     if (unmade == is_made_.end()) return;
     const auto id = static_cast<std::size_t>(unmade - is_made_.begin());
-    fail_with(str("no merge makes token ", id, ", '", visible_bytes(vocabulary_.tokens[id]), "', nor ",
-                  std::count(unmade + 1, is_made_.end(), false), " others"));
+    fail_with(str("tokens that no merge makes: ", std::count(unmade, is_made_.end(), false), ", the first is ", id,
+                  ", '", visible_bytes(vocabulary_.tokens[id]), "'"));
   }
 
  private:

@@ -115,15 +115,24 @@ void require(const NamedText& file, const std::string& near, const Json& object,
   fail_in(place_of(file, near), str(name, " is ", json_text(*member).substr(0, kMaxShown)), kOtherKind);
 }
 
+// A processor may put tokens around a text; that of GPT-2 does not, nor the template that transformers 5 writes for it.
+void require_no_tokens_around(const NamedText& file, const Json* processor) {
+  if (processor == nullptr || processor->is_null()) return;
+  if (processor->at("type") == Json("TemplateProcessing")) {
+    require(file, "post_processor", *processor, "special_tokens", Json::Object{});
+  } else {
+    require(file, "post_processor", *processor, "type", "ByteLevel");
+  }
+}
+
 void require_gpt2_kind(const NamedText& file, const Json& whole) {
   require(file, "normalizer", whole, "normalizer", {});
-  whole.at("pre_tokenizer").at("type");
-  for (const char* stage : {"pre_tokenizer", "post_processor"}) {  // other processors put tokens around a text
-    const Json* found = whole.find(stage);
-    if (found != nullptr && !found->is_null()) require(file, stage, *found, "type", "ByteLevel");
-  }
-  require(file, "pre_tokenizer", whole.at("pre_tokenizer"), "add_prefix_space", false);
-  require(file, "pre_tokenizer", whole.at("pre_tokenizer"), "use_regex", true);
+  require_no_tokens_around(file, whole.find("post_processor"));
+  const Json& splitter = whole.at("pre_tokenizer");
+  splitter.at("type");
+  require(file, "pre_tokenizer", splitter, "type", "ByteLevel");
+  require(file, "pre_tokenizer", splitter, "add_prefix_space", false);
+  require(file, "pre_tokenizer", splitter, "use_regex", true);
   const Json& model = whole.at("model");
   require(file, "model", model, "type", "BPE");  // old files leave it out
   require(file, "dropout", model, "dropout", 0.0);
@@ -150,8 +159,9 @@ std::vector<TokenId> add_specials(const NamedText& file, const Json& whole, Toke
 // "left right", with one space.
 Merge parse_merge(const TokenNames& names, const std::string& text, const std::string& where) {
   const std::vector<std::string> parts = split(text, ' ');
-  if (parts.size() != 2)
+  if (parts.size() != 2) {
     fail_in(where, str("'", text.substr(0, kMaxShown), "' is not two tokens with a space between"));
+  }
   return names.merge_of(parts[0], parts[1], where);
 }
 

@@ -129,7 +129,7 @@ TEST(Tokenizer, RefusesAVocabularyThatIsNone) {
   const std::string unfit = "tokenizer: the vocabulary: merge 2 is not of two tokens that make a third";
   EXPECT_EQ(said_of({ab, {.left = 64, .right = 66, .result = 256}}, {257}), unfit);
   EXPECT_EQ(said_of({ab, {.left = 64, .right = 64, .result = 258}}, {257}), unfit);
-  EXPECT_EQ(said_of({}, {257}), "tokenizer: the vocabulary: no merge makes token 256, 'ab', nor 0 others");
+  EXPECT_EQ(said_of({}, {257}), "tokenizer: the vocabulary: tokens that no merge makes: 1, the first is 256, 'ab'");
   EXPECT_EQ(said_of({ab}, {300}), "tokenizer: the vocabulary: special token 300 has no text");
 }
 

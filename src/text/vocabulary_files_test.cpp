@@ -151,8 +151,8 @@ TEST(BadVocabularyFiles, AreNamedWithTheLineOfTheMerge) {
 
 TEST(BadVocabularyFiles, AreSeenToBeCutShort) {
   EXPECT_EQ(said_of_merges("a b\nĠ a"), "tokenizer: merges.txt line 2: 'Ġa' is no token of vocab.json");
-  EXPECT_EQ(said_of_merges("a b\n"), "tokenizer: merges.txt: no merge makes token 257, 'Ġab', nor 0 others");
-  EXPECT_EQ(said_of_merges(""), "tokenizer: merges.txt: no merge makes token 256, 'ab', nor 1 others");
+  EXPECT_EQ(said_of_merges("a b\n"), "tokenizer: merges.txt: tokens that no merge makes: 1, the first is 257, 'Ġab'");
+  EXPECT_EQ(said_of_merges(""), "tokenizer: merges.txt: tokens that no merge makes: 2, the first is 256, 'ab'");
 }
 
 // Of our tokenizer.json with something replaced.
@@ -163,20 +163,26 @@ std::string said_of(const Replacement& change) {
   return said_of_tokenizer(changed);
 }
 
+Replacement around(std::string_view special_tokens) {
+  return {.from = "\"post_processor\": {\n    \"type\": \"ByteLevel\"",
+          .to = str(R"("post_processor": {"type": "TemplateProcessing", "special_tokens": )", special_tokens)};
+}
+
 TEST(BadVocabularyFiles, MayBeOfAnotherKindOfTokenizer) {
-  EXPECT_EQ(said_of({"\"BPE\"", "\"Unigram\""}), "tokenizer: tokenizer.json line 35: type is \"Unigram\"");
-  EXPECT_EQ(said_of({"\"ByteLevel\"", "\"Metaspace\""}), "tokenizer: tokenizer.json line 17: type is \"Metaspace\"");
-  EXPECT_EQ(said_of({"\"add_prefix_space\": false", "\"add_prefix_space\": true"}),
-            "tokenizer: tokenizer.json line 17: add_prefix_space is true");
-  EXPECT_EQ(said_of({"\"ignore_merges\": false", "\"ignore_merges\": true"}),
-            "tokenizer: tokenizer.json line 43: ignore_merges is true");
-  EXPECT_EQ(said_of({"\"lstrip\": false", "\"lstrip\": true"}), "tokenizer: tokenizer.json line 8: lstrip is true");
-  EXPECT_EQ(said_of({"\"normalizer\": null", R"("normalizer": {"type": "NFC"})"}),
-            "tokenizer: tokenizer.json line 16: normalizer is {\"type\":\"NFC\"}");
-  EXPECT_EQ(said_of({"\"id\": 258", "\"id\": 7"}),
-            "tokenizer: tokenizer.json line 8: token '<|endoftext|>' has the ids 258 and 7");
-  EXPECT_EQ(said_of({"\"a b\"", "[\"a\"]"}), "tokenizer: tokenizer.json merge 1: it has 1 tokens");
-  EXPECT_EQ(said_of({"\"a b\"", "\"a x\""}), "tokenizer: tokenizer.json merge 1: 'ax' is no token of tokenizer.json");
+  const std::string splitter = "\"pre_tokenizer\": {\n    \"type\": ";
+  const std::string where = "tokenizer: tokenizer.json";
+  EXPECT_EQ(said_of({splitter + "\"ByteLevel\"", splitter + "\"Metaspace\""}),
+            where + " line 17: type is \"Metaspace\"");
+  EXPECT_EQ(said_of(around("[]")), where + " line 23: special_tokens is []");
+  EXPECT_EQ(said_of(around("{}")), "") << "as transformers 5 writes it";
+  EXPECT_EQ(said_of({"\"BPE\"", "\"Unigram\""}), where + " line 35: type is \"Unigram\"");
+  EXPECT_EQ(said_of({"prefix_space\": false", "prefix_space\": true"}), where + " line 17: add_prefix_space is true");
+  EXPECT_EQ(said_of({"merges\": false", "merges\": true"}), where + " line 43: ignore_merges is true");
+  EXPECT_EQ(said_of({"lstrip\": false", "lstrip\": true"}), where + " line 8: lstrip is true");
+  EXPECT_EQ(said_of({"normalizer\": null", "normalizer\": 1"}), where + " line 16: normalizer is 1");
+  EXPECT_EQ(said_of({"\"id\": 258", "\"id\": 7"}), where + " line 8: token '<|endoftext|>' has the ids 258 and 7");
+  EXPECT_EQ(said_of({"\"a b\"", "[\"a\"]"}), where + " merge 1: it has 1 tokens");
+  EXPECT_EQ(said_of({"\"a b\"", "\"a x\""}), where + " merge 1: 'ax' is no token of tokenizer.json");
 }
 
 TEST(BadVocabularyFiles, AreNotWrittenWhereNothingCanBe) {
