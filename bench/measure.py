@@ -1,5 +1,6 @@
 """What a benchmark is, and the ways to take one reading of a command."""
 
+import importlib.util
 import json
 import pathlib
 import subprocess
@@ -33,6 +34,7 @@ class Bench:
     runs: int = 7
     tolerance: float | None = None  # of max_diff
     missing: Callable[[], str] = lambda: ""  # why it cannot run here
+    prepare: Callable[[], object] = lambda: None  # done once, before the first round
 
 
 def each(read: Callable[[Command], float]) -> Callable[[Command, Command], Round]:
@@ -117,6 +119,16 @@ def save_round(both: Command, _: Command) -> Round:
     if result["verified"] != len(result["saving_s"]):
         raise SystemExit(f"bench: {result['verified']} whole checkpoints of {len(result['saving_s'])}")
     return Round(median(result["saving_s"]), median(result["idle_s"]))
+
+
+def bpe_round(ours: Command, peers: Command) -> Round:
+    """Against the faster of two, which both compare their ids with ours."""
+    (our,), (their,) = results(ours), results(peers)
+    return Round(our["seconds"], min(their["seconds"].values()), their["different"])
+
+
+def missing_packages(*names: str) -> Callable[[], str]:
+    return lambda: ", ".join(f"needs the package {name}" for name in names if importlib.util.find_spec(name) is None)
 
 
 def missing_cuda() -> str:

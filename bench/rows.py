@@ -3,8 +3,9 @@
 import pathlib
 import sys
 
-from measure import (Bench, Command, all_reduce_round, ddp_round, each, exact_round, floor_round, missing_cuda, resident_mb,
-                     save_round, seconds, turns_round)
+from bpe.bpe_texts import gather
+from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, each, exact_round, floor_round, missing_cuda,
+                     missing_packages, resident_mb, results, save_round, seconds, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -90,7 +91,20 @@ def save_row(tandem: str, programs: pathlib.Path) -> Bench:
                  ours=[tandem, "run", "-q", "--device", "cpu", "-n", "2", program], peer=[program])
 
 
+def bpe_row(programs: pathlib.Path, scratch: pathlib.Path) -> Bench:
+    """One thread, text that is new to the process, a vocabulary of GPT-2's size that ours trains on other text."""
+    program, folder = str(programs / "bpe"), scratch / "bpe"
+
+    def prepare() -> None:
+        gather(folder)
+        results([program, "--train", "--folder", str(folder)])
+
+    return Bench("bpe", "s", goal=5, limit=4, peer_name="the faster of tiktoken and tokenizers", round=bpe_round, tolerance=0,
+                 missing=missing_packages("tiktoken", "tokenizers"), prepare=prepare,
+                 ours=[program, "--folder", str(folder)], peer=[sys.executable, str(HERE / "bpe" / "bpe_peers.py"), str(folder)])
+
+
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
     return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs), *exact_rows(tandem, programs),
-            save_row(tandem, programs)]
+            save_row(tandem, programs), bpe_row(programs, scratch)]

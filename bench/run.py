@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 def run(bench: Bench) -> dict:
     """Each round runs both, so that whatever else the machine does falls on both. The first only warms up."""
+    bench.prepare()
     rounds = [bench.round(bench.ours, bench.peer) for _ in range(bench.runs + 1)][1:]
     ours, peer = median(one.ours for one in rounds), median(one.peer for one in rounds)
     diffs = [one.max_diff for one in rounds if one.max_diff is not None]

@@ -27,6 +27,7 @@ class Json {
   Json(Object value) : value_(std::move(value)) {}
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
+  bool is_array() const { return std::holds_alternative<Array>(value_); }
   bool is_object() const { return std::holds_alternative<Object>(value_); }
 
   // The value as that type; another type is an Error of kind Data that names both. A whole number is a double too.

@@ -4,6 +4,7 @@
 #include <tandem/error.h>
 
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
 #include "base/fd.h"
@@ -13,6 +14,8 @@
 #include "checkpoint/safetensors.h"
 #include "config/sample_config_test.h"
 #include "fuzz/fuzzer.h"
+#include "text/tokenizer.h"
+#include "text/vocabulary_files.h"
 
 namespace tandem {
 namespace {
@@ -112,6 +115,38 @@ TEST(ParsersFuzz, Done) {
           require(again.step == manifest.step && again.number == manifest.number && again.metric == manifest.metric &&
                       again.files.size() == manifest.files.size(),
                   "another manifest after writing");
+        }});
+}
+
+void encode_and_decode(const Vocabulary& vocabulary) {
+  Tokenizer tokenizer(vocabulary);
+  constexpr std::string_view kText = "ab aab\u00E9 \U0001F600<|endoftext|> ab";
+  require(tokenizer.decode(tokenizer.encode(kText)) == kText, "another text after decoding");
+}
+
+TEST(ParsersFuzz, TokenizerJson) {
+  fuzz({.name = "tokenizer_json",
+        .words = json_words_and({"\"vocab\":", "\"merges\":", "\"added_tokens\":", "\"id\":", "\"content\":", "\"a b\"",
+                                 "[\"a\",\"b\"]", "\"ab\":256", "258", "\"ByteLevel\"", "\"BPE\"", "\u0120"}),
+        .mend = {},
+        .parse = [](const std::string& text) {
+          const Vocabulary vocabulary = parse_tokenizer_json({text, "tokenizer.json"});
+          encode_and_decode(vocabulary);
+          const Vocabulary again = parse_tokenizer_json({tokenizer_json_text(vocabulary), "again"});
+          require(again.tokens == vocabulary.tokens && again.merges == vocabulary.merges,
+                  "another vocabulary after writing");
+        }});
+}
+
+TEST(ParsersFuzz, Merges) {
+  const NamedText whole{read_file(std::filesystem::path(TANDEM_FUZZ_CORPUS) / "tokenizer_json" / "pairs"),
+                        "vocab.json"};
+  const NamedText vocab{json_text(parse_json(whole.text, "pairs").at("model").at("vocab")), "vocab.json"};
+  fuzz({.name = "merges",
+        .words = {"#version: 0.2\n", "a b\n", "\u0120 ab\n", "\u0120a b\n", "\r\n", " ", "\n", "<|endoftext|>"},
+        .mend = {},
+        .parse = [&](const std::string& text) {
+          encode_and_decode(parse_vocabulary(vocab, {text, "merges.txt"}));
         }});
 }
 

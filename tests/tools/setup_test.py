@@ -44,6 +44,7 @@ SUDO = """case $1 in
 esac
 exec "$@"
 """
+PEERS = "accelerate ipykernel rouge_score safetensors tensorboard tiktoken tokenizers transformers"
 PYTHON = f"""site=$(dirname "$(dirname "$0")")/lib/python3.11/site-packages
 case "$1 $2 $3" in
   "-m venv "*)
@@ -54,7 +55,7 @@ case "$1 $2 $3" in
   "-m pip install")
     [ -z "$STUB_PIP_SAYS" ] || {{ echo "$STUB_PIP_SAYS"; exit 1; }}
     cp -r "$MACHINE/wheel/torch" "$site/"
-    mkdir -p "$site/accelerate" "$site/ipykernel" "$site/safetensors" "$site/tensorboard"
+    (cd "$site" && mkdir -p {PEERS})
     [ -z "$STUB_PIP_SIGNAL" ] || {{ kill "-$STUB_PIP_SIGNAL" "$PPID"; exit 1; }} ;;
   *) STUB_SELF=$0 PYTHONPATH=$site:$MACHINE/site exec "{sys.executable}" "$@" ;;
 esac
@@ -168,7 +169,7 @@ class SetupTest(unittest.TestCase):
         self.assertFalse(self.machine.record.exists())
 
     def assert_pip_ran(self, times):
-        self.assertEqual(len(self.machine.calls("python -m pip install torch==2.13.0 numpy accelerate ipykernel safetensors tensorboard")), times)
+        self.assertEqual(len(self.machine.calls(f"python -m pip install torch==2.13.0 numpy {PEERS}")), times)
 
 
 VENV_LINE = "setup: installing torch 2.13.0 into .venv (once, takes minutes; log: build/setup.log)"
@@ -421,7 +422,7 @@ class Venv(SetupTest):
 
     def test_that_has_the_torch_is_kept_as_it_is(self):
         torch = self.give_torch("2.13.0+cpu", self.make_python(self.machine.venv / "bin", "python"))
-        for peer in ("accelerate", "ipykernel", "safetensors", "tensorboard"):
+        for peer in PEERS.split():
             (torch.parent / peer).mkdir()
         before = tree(self.machine.venv)
         self.assert_passes()
