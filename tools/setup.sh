@@ -16,7 +16,7 @@
 set -euo pipefail
 
 readonly torch_wanted=2.13.0 torch_oldest=2.10 python_oldest=3.10 cmake_oldest=3.22
-readonly peers=(accelerate ipykernel safetensors tensorboard) # what the tests compare with; only ever put into our own environment
+readonly peers=(accelerate ipykernel rouge_score safetensors tensorboard tiktoken tokenizers transformers) # what the tests compare with; only ever put into our own environment
 readonly torch_header=include/torch/csrc/api/include/torch/torch.h
 readonly network_signs='Could not resolve|Temporary failure|Unable to fetch|Failed to fetch|No matching distribution|'\
 'ConnectionError|Max retries|Network is unreachable|Name or service not known|Could not connect|Connection timed out'

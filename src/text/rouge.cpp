@@ -1,0 +1,148 @@
+#include "text/rouge.h"
+
+#include <tandem/random_key.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace tandem {
+namespace {
+
+using Values = std::array<double, sizeof(RougeScores) / sizeof(double)>;
+
+RougeScore score_of(std::size_t num_common, std::size_t num_reference, std::size_t num_prediction) {
+  const auto common = static_cast<double>(num_common);
+  const double precision = common / static_cast<double>(std::max<std::size_t>(num_prediction, 1));
+  const double recall = common / static_cast<double>(std::max<std::size_t>(num_reference, 1));
+  const double f1 = num_common > 0 ? 2 * precision * recall / (precision + recall) : 0;
+  return {.precision = precision, .recall = recall, .f1 = f1};
+}
+
+std::size_t num_pairs(const Words& words) { return words.ids.empty() ? 0 : words.ids.size() - 1; }
+
+void sort_pairs(std::span<const WordId> words, std::vector<std::uint64_t>& pairs) {
+  pairs.clear();
+  for (std::size_t i = 1; i < words.size(); ++i) pairs.push_back(std::uint64_t{words[i - 1]} << 32 | words[i]);
+  std::ranges::sort(pairs);
+}
+
+std::vector<std::span<const WordId>> lines_of(const Words& words) {
+  std::vector<std::span<const WordId>> lines;
+  std::size_t begin = 0;
+  for (const std::size_t end : words.line_ends) {
+    lines.push_back(std::span(words.ids).subspan(begin, end - begin));
+    begin = end;
+  }
+  return lines;
+}
+
+template <class Draw>
+Values mean_values(std::size_t count, const Draw& draw) {
+  Values sum{};
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto values = std::bit_cast<Values>(draw(i));
+    for (std::size_t v = 0; v < values.size(); ++v) sum[v] += values[v];
+  }
+  for (double& value : sum) value /= static_cast<double>(std::max<std::size_t>(count, 1));
+  return sum;
+}
+
+// Between two neighbours, as numpy's percentile does by default.
+double percentile(std::span<const double> sorted, double percent) {
+  const double place = percent / 100 * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
+}
+
+}  // namespace
+
+RougeScores RougeScorer::score(std::string_view reference, std::string_view prediction) {
+  const Words right = numbers_.read(reference);
+  const Words said = numbers_.read(prediction);
+  counts_.resize(numbers_.size());
+  lcs_.index(said.ids, numbers_.size());
+  const auto score = [&](std::size_t common) { return score_of(common, right.ids.size(), said.ids.size()); };
+  RougeScores scores{.rouge1 = score(common_words(right.ids, said.ids)),
+                     .rouge2 = score_of(common_pairs(right.ids, said.ids), num_pairs(right), num_pairs(said)),
+                     .rouge_l = score(lcs_.length(right.ids)),
+                     .rouge_lsum = {}};
+  const bool has_lines = right.line_ends.size() > 1 || said.line_ends.size() > 1;
+  scores.rouge_lsum = has_lines ? score(common_lines(right, said)) : scores.rouge_l;
+  return scores;
+}
+
+std::size_t RougeScorer::common_words(Ids reference, Ids prediction) {
+  for (const WordId word : prediction) ++counts_[word];
+  const std::size_t common = take_counted(reference);
+  for (const WordId word : prediction) counts_[word] = 0;
+  return common;
+}
+
+// How many of the words are still counted; each counts down its own.
+std::size_t RougeScorer::take_counted(Ids words) {
+  std::size_t taken = 0;
+  for (const WordId word : words) {
+    if (counts_[word] == 0) continue;
+    --counts_[word];
+    ++taken;
+  }
+  return taken;
+}
+
+std::size_t RougeScorer::common_pairs(Ids reference, Ids prediction) {
+  sort_pairs(reference, pairs_);
+  sort_pairs(prediction, other_pairs_);
+  std::size_t common = 0;
+  for (auto one = pairs_.begin(), other = other_pairs_.begin(); one != pairs_.end() && other != other_pairs_.end();) {
+    common += *one == *other ? 1 : 0;
+    const bool moves_one = *one <= *other;
+    if (*other <= *one) ++other;
+    if (moves_one) ++one;
+  }
+  return common;
+}
+
+// A word of the reference counts when it is in its line's subsequence with any line of the prediction, but no word more
+// often than the prediction has it.
+std::size_t RougeScorer::common_lines(const Words& reference, const Words& prediction) {
+  const auto lines = lines_of(reference);
+  std::vector<bool> is_common(reference.ids.size());
+  for (const auto& said : lines_of(prediction)) {
+    lcs_.index(said, numbers_.size());
+    for (const auto& line : lines) {
+      const auto begin = static_cast<std::size_t>(line.data() - reference.ids.data());
+      for (const std::size_t place : lcs_.places(line)) is_common[begin + place] = true;
+    }
+  }
+  std::vector<WordId> common;
+  for (std::size_t i = 0; i < is_common.size(); ++i) {
+    if (is_common[i]) common.push_back(reference.ids[i]);
+  }
+  return common_words(common, prediction.ids);
+}
+
+RougeScores mean(std::span<const RougeScores> pairs) {
+  return std::bit_cast<RougeScores>(mean_values(pairs.size(), [&](std::size_t i) { return pairs[i]; }));
+}
+
+RougeIntervals bootstrap(std::span<const RougeScores> pairs, std::uint64_t seed) {
+  constexpr std::size_t kResamples = 1000;
+  std::array<std::vector<double>, sizeof(RougeScores) / sizeof(double)> means;
+  for (std::size_t resample = 0; resample < kResamples; ++resample) {
+    const Values values = mean_values(pairs.size(), [&](std::size_t i) {
+      return pairs[random_key(seed, Draw::Resample, resample, i) % pairs.size()];
+    });
+    for (std::size_t v = 0; v < values.size(); ++v) means[v].push_back(values[v]);
+  }
+  const auto percentiles = [&](double percent) {
+    Values values{};
+    for (std::size_t v = 0; v < values.size(); ++v) values[v] = percentile(means[v], percent);
+    return std::bit_cast<RougeScores>(values);
+  };
+  for (std::vector<double>& values : means) std::ranges::sort(values);
+  return {.low = percentiles(2.5), .median = percentiles(50), .high = percentiles(97.5)};
+}
+
+}  // namespace tandem
