@@ -15,6 +15,8 @@ class Lcs {
   // Takes another text. All words, also those of `other` below, have numbers below `num_words`.
   void index(std::span<const WordId> text, std::size_t num_words);
 
+  bool has(WordId word) const { return first_[word] != kNone; }
+
   std::size_t length(std::span<const WordId> other) const;
 
   // Which words of `other` make up the subsequence, from the last to the first; where several are as long, those that

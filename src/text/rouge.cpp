@@ -21,10 +21,19 @@ RougeScore score_of(std::size_t num_common, std::size_t num_reference, std::size
 
 std::size_t num_pairs(const Words& words) { return words.ids.empty() ? 0 : words.ids.size() - 1; }
 
-void sort_pairs(std::span<const WordId> words, std::vector<std::uint64_t>& pairs) {
-  pairs.clear();
-  for (std::size_t i = 1; i < words.size(); ++i) pairs.push_back(std::uint64_t{words[i - 1]} << 32 | words[i]);
+std::uint64_t pair_of(WordId first, WordId second) { return std::uint64_t{first} << 32 | second; }
+
+std::uint64_t bit_of(std::uint64_t pair) { return std::uint64_t{1} << (pair * 0x9e3779b97f4a7c15 >> 58); }
+
+template <class Passes>
+std::vector<std::uint64_t> sorted_pairs(std::span<const WordId> words, const Passes& passes) {
+  std::vector<std::uint64_t> pairs;
+  pairs.reserve(words.size());
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (passes(words[i - 1], words[i])) pairs.push_back(pair_of(words[i - 1], words[i]));
+  }
   std::ranges::sort(pairs);
+  return pairs;
 }
 
 std::vector<std::span<const WordId>> lines_of(const Words& words) {
@@ -91,17 +100,16 @@ std::size_t RougeScorer::take_counted(Ids words) {
   return taken;
 }
 
-std::size_t RougeScorer::common_pairs(Ids reference, Ids prediction) {
-  sort_pairs(reference, pairs_);
-  sort_pairs(prediction, other_pairs_);
-  std::size_t common = 0;
-  for (auto one = pairs_.begin(), other = other_pairs_.begin(); one != pairs_.end() && other != other_pairs_.end();) {
-    common += *one == *other ? 1 : 0;
-    const bool moves_one = *one <= *other;
-    if (*other <= *one) ++other;
-    if (moves_one) ++one;
-  }
-  return common;
+// Most pairs are known not to be in common without a look at the others: a word is missing, or the bit of the pair.
+std::size_t RougeScorer::common_pairs(Ids reference, Ids prediction) const {
+  std::uint64_t bits = 0;
+  const auto pairs = sorted_pairs(reference, [&](WordId one, WordId two) { return lcs_.has(one) && lcs_.has(two); });
+  for (const std::uint64_t pair : pairs) bits |= bit_of(pair);
+  const auto said =
+      sorted_pairs(prediction, [&](WordId one, WordId two) { return (bits & bit_of(pair_of(one, two))) != 0; });
+  std::vector<std::uint64_t> common;
+  std::ranges::set_intersection(pairs, said, std::back_inserter(common));
+  return common.size();
 }
 
 // A word of the reference counts when it is in its line's subsequence with any line of the prediction, but no word more

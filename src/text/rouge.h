@@ -35,15 +35,13 @@ class RougeScorer {
   using Ids = std::span<const WordId>;
 
   std::size_t common_words(Ids reference, Ids prediction);
-  std::size_t common_pairs(Ids reference, Ids prediction);
+  std::size_t common_pairs(Ids reference, Ids prediction) const;
   std::size_t common_lines(const Words& reference, const Words& prediction);
   std::size_t take_counted(Ids words);
 
   WordNumbers numbers_;
   Lcs lcs_;
   std::vector<std::uint32_t> counts_;  // by word; all 0 between calls
-  std::vector<std::uint64_t> pairs_;
-  std::vector<std::uint64_t> other_pairs_;
 };
 
 // Zeros for no pairs at all.

@@ -54,6 +54,14 @@ TEST(Rouge, ComparesStemsOfLongWordsOnly) {
   EXPECT_EQ(score("ads", "ad").rouge1.f1, 0);  // three letters stay as they are
 }
 
+TEST(Rouge, TellsWordsOfAnyLengthApart) {
+  const std::string twelve(12, 'z');
+  expect_score(score(twelve + "Z " + twelve, twelve + " z" + twelve, Stemming::None).rouge1, 1, 1);
+  EXPECT_EQ(score(twelve + "y", twelve + "z", Stemming::None).rouge1.f1, 0);
+  EXPECT_EQ(score(std::string(11, 'z') + "y", twelve, Stemming::None).rouge1.f1, 0);
+  EXPECT_EQ(score("internationalizations", "Internationalization").rouge1.f1, 1);
+}
+
 TEST(Rouge, SplitsWordsWhereLowerCaseHasNoAsciiLetter) {
   EXPECT_EQ(score("CAFÉ x2", "caf x2").rouge1.f1, 1);
   EXPECT_EQ(score("\u212Aite", "kite").rouge1.f1, 1);    // the Kelvin sign becomes k

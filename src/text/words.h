@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,17 +30,23 @@ class WordNumbers {
   std::size_t size() const { return stems_.size(); }  // every number is below
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  struct ShortWord {
+    std::uint64_t code = 0;  // 0: a free place
+    WordId id = 0;
   };
-  using Numbers = std::unordered_map<std::string, WordId, Hash, std::equal_to<>>;
+  using Numbers = std::unordered_map<std::string, WordId>;
 
-  WordId number_of(std::string_view word);
+  WordId short_word(std::uint64_t code, std::string_view spelling);
+  WordId long_word(std::string_view spelling);
+  WordId new_word(std::string word);
+  ShortWord& place_of(std::uint64_t code);
+  void make_room();
 
   Stemming stemming_;
   Numbers stems_;
-  Numbers words_;  // with the number of their stem
+  Numbers long_words_;                                                 // with the number of their stem
+  std::vector<ShortWord> short_words_ = std::vector<ShortWord>(1024);  // a hash table, at most half full
+  std::size_t num_short_words_ = 0;
 };
 
 }  // namespace tandem
