@@ -1,0 +1,42 @@
+"""Tables go between Tandem and Python's csv module, in both directions, with equal fields."""
+
+import csv
+import json
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import unittest
+
+CSV_JSON = pathlib.Path(os.environ["TANDEM_BUILD"]) / "tests" / "csv_json"
+PIECES = [",", '"', '""', "\n", "\r", "\r\n", " ", "\t", "a", "word", "摘要", "🙂", "é", "'", ";", "\ufeff", "\u2028", ""]
+
+
+def random_table(draw):
+    fields = lambda: ["".join(draw.choices(PIECES, k=draw.randrange(6))) for _ in range(num_columns)]
+    num_columns = draw.randint(1, 4)
+    return [[f"c{i}{name}" for i, name in enumerate(fields())], *(fields() for _ in range(draw.randrange(300)))]
+
+
+class Csv(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def test_tables_are_those_of_python_both_ways(self):
+        draw = random.Random(5)
+        for round in range(60):
+            table = random_table(draw)
+            quoting, end = draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]), draw.choice(["\n", "\r\n", "\r"])
+            encoding = draw.choice(["utf-8", "utf-8-sig"])
+            with open(self.folder / "from.csv", "w", newline="", encoding=encoding) as file:
+                csv.writer(file, quoting=quoting, lineterminator=end).writerows(table)
+            printed = subprocess.run([CSV_JSON, self.folder / "from.csv", self.folder / "to.csv"], input=json.dumps(table).encode(),
+                                     stdout=subprocess.PIPE, check=True, timeout=60).stdout
+            self.assertEqual(json.loads(printed), table, f"read, round {round}")
+            with open(self.folder / "to.csv", newline="", encoding="utf-8") as file:
+                self.assertEqual(list(csv.reader(file)), table, f"written, round {round}")
+
+
+if __name__ == "__main__":
+    unittest.main()
