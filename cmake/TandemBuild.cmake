@@ -78,12 +78,12 @@ function(tandem_define_version target)
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/generated")
 endfunction()
 
-# The Python module that the launcher puts into its workers, as a header that `target` may include.
-function(tandem_embed_sitecustomize target)
-  set(script "${CMAKE_CURRENT_SOURCE_DIR}/src/launch/python/sitecustomize.py")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${script}")
-  file(READ "${script}" TANDEM_SITECUSTOMIZE)
-  configure_file(cmake/sitecustomize.h.in generated/sitecustomize.h @ONLY)
+# A file of the sources, as a header `name` that `target` may include.
+function(tandem_embed target name file)
+  set(path "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  file(READ "${path}" TANDEM_EMBEDDED)
+  configure_file(cmake/${name}.in generated/${name} @ONLY)
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/generated")
 endfunction()
 
