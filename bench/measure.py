@@ -1,7 +1,10 @@
 """What a benchmark is, and the ways to take one reading of a command."""
 
+import csv
+import importlib.util
 import json
 import pathlib
+import random
 import subprocess
 import tempfile
 import time
@@ -117,6 +120,36 @@ def save_round(both: Command, _: Command) -> Round:
     if result["verified"] != len(result["saving_s"]):
         raise SystemExit(f"bench: {result['verified']} whole checkpoints of {len(result['saving_s'])}")
     return Round(median(result["saving_s"]), median(result["idle_s"]))
+
+
+def write_pairs(table: pathlib.Path, pairs: pathlib.Path) -> None:
+    """3,000 passages of 25 words from its dialogues as references, and 22 of these words, a third of them others, as predictions."""
+    draw = random.Random(1)
+    with open(table, newline="") as file:
+        words = [word for row in csv.DictReader(file) for word in row["dialogue"].split()]
+    with open(pairs, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["reference", "prediction"])
+        for _ in range(3000):
+            begin = draw.randrange(len(words) - 25)
+            passage = words[begin:begin + 25]
+            said = [word if draw.random() < 2 / 3 else draw.choice(words) for word in passage[:22]]
+            writer.writerow([" ".join(passage), " ".join(said)])
+
+
+def rouge_round(table: pathlib.Path) -> Callable[[Command, Command], Round]:
+    """Pairs of texts from the table, and how far the scores of any pair lie apart."""
+    def read(ours: Command, peer: Command) -> Round:
+        with tempfile.TemporaryDirectory() as folder:
+            write_pairs(table, pathlib.Path(folder, "pairs.csv"))
+            (our,), (their,) = (results([*command, "--pairs", f"{folder}/pairs.csv"]) for command in (ours, peer))
+        diffs = (abs(one - other) for one, other in zip(our["scores"], their["scores"], strict=True))
+        return Round(our["us"], their["us"], max(diffs))
+    return read
+
+
+def missing_package(name: str) -> Callable[[], str]:
+    return lambda: "" if importlib.util.find_spec(name) else f"needs the Python package {name}"
 
 
 def missing_cuda() -> str:

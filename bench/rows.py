@@ -3,8 +3,8 @@
 import pathlib
 import sys
 
-from measure import (Bench, Command, all_reduce_round, ddp_round, each, exact_round, floor_round, missing_cuda, resident_mb,
-                     save_round, seconds, turns_round)
+from measure import (Bench, Command, all_reduce_round, ddp_round, each, exact_round, floor_round, missing_cuda,
+                     missing_package, resident_mb, rouge_round, save_round, seconds, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -90,7 +90,13 @@ def save_row(tandem: str, programs: pathlib.Path) -> Bench:
                  ours=[tandem, "run", "-q", "--device", "cpu", "-n", "2", program], peer=[program])
 
 
+def rouge_row(programs: pathlib.Path) -> Bench:
+    return Bench("rouge", "us", goal=150, limit=100, peer_name="rouge-score", tolerance=1e-9, missing=missing_package("rouge_score"),
+                 round=rouge_round(HERE.parent / "src" / "text" / "packages.csv"),
+                 ours=[str(programs / "rouge")], peer=[sys.executable, str(HERE / "rouge" / "rouge_score_peer.py")])
+
+
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
     return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs), *exact_rows(tandem, programs),
-            save_row(tandem, programs)]
+            save_row(tandem, programs), rouge_row(programs)]

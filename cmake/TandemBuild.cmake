@@ -49,10 +49,16 @@ function(tandem_example name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/examples")
 endfunction()
 
-# Benchmarks are built by the target `benches` alone: `make bench`.
+# Benchmarks are built by the target `benches` alone: `make bench`. With LIBRARY, the program links that and no torch.
 function(tandem_bench name)
-  list(TRANSFORM ARGN PREPEND "bench/${name}/" OUTPUT_VARIABLE sources)
-  tandem_torch_program(${name}_bench ${sources})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIBRARY" "")
+  list(TRANSFORM arg_UNPARSED_ARGUMENTS PREPEND "bench/${name}/" OUTPUT_VARIABLE sources)
+  if(arg_LIBRARY)
+    add_executable(${name}_bench ${sources})
+    target_link_libraries(${name}_bench PRIVATE ${arg_LIBRARY} tandem_flags)
+  else()
+    tandem_torch_program(${name}_bench ${sources})
+  endif()
   target_include_directories(${name}_bench PRIVATE src bench)
   set_target_properties(${name}_bench PROPERTIES OUTPUT_NAME ${name} EXCLUDE_FROM_ALL ON
                         RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/bench")
