@@ -75,9 +75,9 @@ TEST(Csv, TakesAFieldOfTenMegabytes) {
 }
 
 TEST(Csv, SaysWhereARowBegins) {
-  const CsvTable table = CsvTable::parse("a,b\r\n\"1\r\n2\r3\n4\",x\r\n\r\n5,6\r\n", "t.csv");
+  const CsvTable table = CsvTable::parse("a,b\r\n\"1\r\n2\r\n3\r4\n5\",x\r\n\r\n6,7\r\n", "t.csv");
   EXPECT_EQ(table.place(0), "t.csv, row 2 (line 2)");
-  EXPECT_EQ(table.place(1), "t.csv, row 3 (line 7)");
+  EXPECT_EQ(table.place(1), "t.csv, row 3 (line 8)");
 }
 
 TEST(Csv, NamesTheQuoteThatIsNeverClosed) {

@@ -1,7 +1,7 @@
 #include "text/lcs.h"
 
-#include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace tandem {
 namespace {
@@ -52,11 +52,10 @@ void Lcs::advance(Row row, WordId word) const {
   for (std::size_t i = first_[word]; i != kNone; i = occurrences_[i].next) {
     const auto [block, bits, next] = occurrences_[i];
     carry_to(block);
-    std::uint64_t sum = 0;
-    const bool overflow = __builtin_add_overflow(row[block], row[block] & bits, &sum);
-    const bool overflow_of_carry = __builtin_add_overflow(sum, carry, &sum);
-    carry = overflow || overflow_of_carry ? 1 : 0;
-    row[block] = sum | (row[block] & ~bits);
+    const std::uint64_t found = row[block] & bits;
+    const std::uint64_t sum = row[block] + found;
+    // The sum is never all ones, since it has a zero at the lowest bit found: the carry cannot make it overflow.
+    row[block] = (sum + std::exchange(carry, sum < found ? 1 : 0)) | (row[block] & ~bits);
     at = block + 1;
   }
   carry_to(row.size());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <iterator>
 
 namespace tandem {
 namespace {
@@ -46,11 +47,11 @@ std::vector<std::span<const WordId>> lines_of(const Words& words) {
   return lines;
 }
 
-template <class Draw>
-Values mean_values(std::size_t count, const Draw& draw) {
+template <class Pick>
+Values mean_values(std::size_t count, const Pick& pick) {
   Values sum{};
   for (std::size_t i = 0; i < count; ++i) {
-    const auto values = std::bit_cast<Values>(draw(i));
+    const auto values = std::bit_cast<Values>(pick(i));
     for (std::size_t v = 0; v < values.size(); ++v) sum[v] += values[v];
   }
   for (double& value : sum) value /= static_cast<double>(std::max<std::size_t>(count, 1));

@@ -59,6 +59,7 @@ TEST(Rouge, TellsWordsOfAnyLengthApart) {
   expect_score(score(twelve + "Z " + twelve, twelve + " z" + twelve, Stemming::None).rouge1, 1, 1);
   EXPECT_EQ(score(twelve + "y", twelve + "z", Stemming::None).rouge1.f1, 0);
   EXPECT_EQ(score(std::string(11, 'z') + "y", twelve, Stemming::None).rouge1.f1, 0);
+  EXPECT_EQ(score("300800009d00c", "07c07786008a0").rouge1.f1, 0);  // to the base of 37, they are 2^64 apart
   EXPECT_EQ(score("internationalizations", "Internationalization").rouge1.f1, 1);
 }
 

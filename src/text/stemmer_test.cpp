@@ -37,6 +37,7 @@ TEST(Stem, IsThatOfNltk) {
                                                  {"controlled", "control"},
                                                  {"adoption", "adopt"},
                                                  {"rebellion", "rebellion"},
+                                                 {"decision", "decis"},
                                                  {"syzygy", "syzygi"},
                                                  {"yyyying", "yyyi"},
                                                  {"ties", "tie"},

@@ -12,6 +12,9 @@ import unittest
 CSV_JSON = pathlib.Path(os.environ["TANDEM_BUILD"]) / "tests" / "csv_json"
 PIECES = [",", '"', '""', "\n", "\r", "\r\n", " ", "\t", "a", "word", "摘要", "🙂", "é", "'", ";", "\ufeff", "\u2028", ""]
 
+# What csv thinks needs quotes depends on the end of a line: with "\n" a lone "\r" gets none, and is not read back.
+WAYS = [(csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_ALL, "\r\n"), (csv.QUOTE_ALL, "\n"), (csv.QUOTE_ALL, "\r")]
+
 
 def random_table(draw):
     fields = lambda: ["".join(draw.choices(PIECES, k=draw.randrange(6))) for _ in range(num_columns)]
@@ -27,7 +30,7 @@ class Csv(unittest.TestCase):
         draw = random.Random(5)
         for round in range(60):
             table = random_table(draw)
-            quoting, end = draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]), draw.choice(["\n", "\r\n", "\r"])
+            quoting, end = draw.choice(WAYS)
             encoding = draw.choice(["utf-8", "utf-8-sig"])
             with open(self.folder / "from.csv", "w", newline="", encoding=encoding) as file:
                 csv.writer(file, quoting=quoting, lineterminator=end).writerows(table)
