@@ -34,10 +34,10 @@ def random_pairs(count):
     """Two thirds share a passage, so that every score is seen; some have lines, odd characters, one word over and over, or none."""
     draw = random.Random(20250101)
     words = re.findall(r"\S+", "\n".join(texts()))
-    passage = lambda: words[(at := draw.randrange(len(words) - 40)):at + draw.randrange(40)]
+    passage = lambda: words[(at := draw.randrange(len(words) - 25)):at + draw.randrange(25)]
     for i in range(count):
         reference = passage()
-        some = reference[draw.randint(0, 10):][:draw.randint(0, 30)]
+        some = reference[draw.randint(0, 5):][:draw.randint(0, 25)]
         prediction = draw.choice([some, draw.sample(some, len(some)), passage()])
         for text in (reference, prediction):
             for _ in range(draw.randrange(6)):
