@@ -3,7 +3,6 @@
 #include <tandem/error.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/fd.h"
@@ -94,8 +93,7 @@ class CsvParser {
       end = take(end, quote);
     } while (skip('"'));
     if (at_ < text_.size() && !ends_field(text_[at_])) {
-      refuse_field(str("'", text_[at_], "' follows a closing quote on line ", line_),
-                   "write a quote inside of a field twice");
+      refuse_field(str("text follows the closing quote on line ", line_), "write a quote inside of a field twice");
     }
     return checked(std::string_view(text_).substr(begin, end - 1 - begin));
   }

@@ -91,7 +91,7 @@ TEST(Csv, NamesTheQuoteThatIsNeverClosed) {
 
 TEST(Csv, RefusesTextAfterAClosingQuote) {
   EXPECT_EQ(refusal("id,dialogue\n\"1\",\"a\n\" b\n").message(),
-            "t.csv, row 2 (line 2), column 'dialogue': ' ' follows a closing quote on line 3");
+            "t.csv, row 2 (line 2), column 'dialogue': text follows the closing quote on line 3");
 }
 
 TEST(Csv, RefusesARowOfAnotherLength) {

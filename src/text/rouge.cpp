@@ -84,21 +84,15 @@ RougeScores RougeScorer::score(std::string_view reference, std::string_view pred
 }
 
 std::size_t RougeScorer::common_words(Ids reference, Ids prediction) {
+  std::size_t common = 0;
   for (const WordId word : prediction) ++counts_[word];
-  const std::size_t common = take_counted(reference);
-  for (const WordId word : prediction) counts_[word] = 0;
-  return common;
-}
-
-// How many of the words are still counted; each counts down its own.
-std::size_t RougeScorer::take_counted(Ids words) {
-  std::size_t taken = 0;
-  for (const WordId word : words) {
+  for (const WordId word : reference) {
     if (counts_[word] == 0) continue;
     --counts_[word];
-    ++taken;
+    ++common;
   }
-  return taken;
+  for (const WordId word : prediction) counts_[word] = 0;
+  return common;
 }
 
 // Most pairs are known not to be in common without a look at the others: a word is missing, or the bit of the pair.
@@ -138,7 +132,7 @@ RougeScores mean(std::span<const RougeScores> pairs) {
 
 RougeIntervals bootstrap(std::span<const RougeScores> pairs, std::uint64_t seed) {
   constexpr std::size_t kResamples = 1000;
-  std::array<std::vector<double>, sizeof(RougeScores) / sizeof(double)> means;
+  std::array<std::vector<double>, std::tuple_size_v<Values>> means;
   for (std::size_t resample = 0; resample < kResamples; ++resample) {
     const Values values = mean_values(pairs.size(), [&](std::size_t i) {
       return pairs[random_key(seed, Draw::Resample, resample, i) % pairs.size()];

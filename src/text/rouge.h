@@ -37,7 +37,6 @@ class RougeScorer {
   std::size_t common_words(Ids reference, Ids prediction);
   std::size_t common_pairs(Ids reference, Ids prediction) const;
   std::size_t common_lines(const Words& reference, const Words& prediction);
-  std::size_t take_counted(Ids words);
 
   WordNumbers numbers_;
   Lcs lcs_;
