@@ -1,8 +1,10 @@
 """What a benchmark is, and the ways to take one reading of a command."""
 
+import csv
 import importlib.util
 import json
 import pathlib
+import random
 import subprocess
 import tempfile
 import time
@@ -125,6 +127,32 @@ def bpe_round(ours: Command, peers: Command) -> Round:
     """Against the faster of two, which both compare their ids with ours."""
     (our,), (their,) = results(ours), results(peers)
     return Round(our["seconds"], min(their["seconds"].values()), their["different"])
+
+
+def write_pairs(table: pathlib.Path, pairs: pathlib.Path) -> None:
+    """3,000 passages of 25 words from its dialogues as references, and 22 of these words, a third of them others, as predictions."""
+    draw = random.Random(1)
+    with open(table, newline="") as file:
+        words = [word for row in csv.DictReader(file) for word in row["dialogue"].split()]
+    with open(pairs, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["reference", "prediction"])
+        for _ in range(3000):
+            begin = draw.randrange(len(words) - 25)
+            passage = words[begin:begin + 25]
+            said = [word if draw.random() < 2 / 3 else draw.choice(words) for word in passage[:22]]
+            writer.writerow([" ".join(passage), " ".join(said)])
+
+
+def rouge_round(table: pathlib.Path) -> Callable[[Command, Command], Round]:
+    """Pairs of texts from the table, and how far the scores of any pair lie apart."""
+    def read(ours: Command, peer: Command) -> Round:
+        with tempfile.TemporaryDirectory() as folder:
+            write_pairs(table, pathlib.Path(folder, "pairs.csv"))
+            (our,), (their,) = (results([*command, "--pairs", f"{folder}/pairs.csv"]) for command in (ours, peer))
+        diffs = (abs(one - other) for one, other in zip(our["scores"], their["scores"], strict=True))
+        return Round(our["us"], their["us"], max(diffs))
+    return read
 
 
 def missing_packages(*names: str) -> Callable[[], str]:

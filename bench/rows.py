@@ -5,7 +5,7 @@ import sys
 
 from bpe.bpe_texts import gather
 from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, each, exact_round, floor_round, missing_cuda,
-                     missing_packages, resident_mb, results, save_round, seconds, turns_round)
+                     missing_packages, resident_mb, results, rouge_round, save_round, seconds, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -104,7 +104,13 @@ def bpe_row(programs: pathlib.Path, scratch: pathlib.Path) -> Bench:
                  ours=[program, "--folder", str(folder)], peer=[sys.executable, str(HERE / "bpe" / "bpe_peers.py"), str(folder)])
 
 
+def rouge_row(programs: pathlib.Path) -> Bench:
+    return Bench("rouge", "us", goal=150, limit=100, peer_name="rouge-score", tolerance=1e-9, missing=missing_packages("rouge_score"),
+                 round=rouge_round(HERE.parent / "src" / "text" / "packages.csv"),
+                 ours=[str(programs / "rouge")], peer=[sys.executable, str(HERE / "rouge" / "rouge_score_peer.py")])
+
+
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
     return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs), *exact_rows(tandem, programs),
-            save_row(tandem, programs), bpe_row(programs, scratch)]
+            save_row(tandem, programs), bpe_row(programs, scratch), rouge_row(programs)]

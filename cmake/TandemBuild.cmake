@@ -49,7 +49,7 @@ function(tandem_example name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/examples")
 endfunction()
 
-# Benchmarks are built by the target `benches` alone: `make bench`. LIBRARY is for those that need no torch.
+# Benchmarks are built by the target `benches` alone: `make bench`. With LIBRARY, the program links that and no torch.
 function(tandem_bench name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIBRARY" "")
   list(TRANSFORM arg_UNPARSED_ARGUMENTS PREPEND "bench/${name}/" OUTPUT_VARIABLE sources)
@@ -84,12 +84,12 @@ function(tandem_define_version target)
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/generated")
 endfunction()
 
-# The Python module that the launcher puts into its workers, as a header that `target` may include.
-function(tandem_embed_sitecustomize target)
-  set(script "${CMAKE_CURRENT_SOURCE_DIR}/src/launch/python/sitecustomize.py")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${script}")
-  file(READ "${script}" TANDEM_SITECUSTOMIZE)
-  configure_file(cmake/sitecustomize.h.in generated/sitecustomize.h @ONLY)
+# A file of the sources, as a header `name` that `target` may include.
+function(tandem_embed target name file)
+  set(path "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  file(READ "${path}" TANDEM_EMBEDDED)
+  configure_file(cmake/${name}.in generated/${name} @ONLY)
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/generated")
 endfunction()
 

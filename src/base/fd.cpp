@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 
 #include "base/text.h"
@@ -62,6 +63,23 @@ std::string read_file(const std::filesystem::path& path, ErrorKind kind) {
   auto text = read_if_there(path);
   if (!text) fail(kind, str("cannot read ", path, ": ", errno_text(errno)), "check the path and its permissions");
   return *std::move(text);
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view text, ErrorKind kind) {
+  namespace fs = std::filesystem;
+  std::error_code unknown;
+  const bool is_stream = fs::exists(path, unknown) && !fs::is_regular_file(path, unknown);
+  const fs::path place = is_stream ? path : fs::weakly_canonical(path, unknown);
+  const fs::path written = is_stream ? path : fs::path(str(place, ".tmp-", ::getpid()));
+  const auto put_in_place = [&](int file) {
+    return is_stream || (::fsync(file) == 0 && ::rename(written.c_str(), place.c_str()) == 0);
+  };
+  const Fd file(::open(written.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666));
+  if (file && write_all(file.get(), text) && put_in_place(file.get())) return;
+  const int error = errno;
+  if (!is_stream) ::unlink(written.c_str());
+  fail(kind, str("cannot write ", path, ": ", errno_text(error)),
+       "check the folder, its permissions and the free space");
 }
 
 std::string errno_text(int error) { return std::generic_category().message(error); }

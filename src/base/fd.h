@@ -53,6 +53,10 @@ std::string read_file(const std::filesystem::path& path, ErrorKind kind = ErrorK
 // The same of a file that need not be there, or that we may not read; then nothing.
 std::optional<std::string> read_if_there(const std::filesystem::path& path);
 
+// Puts a file in its place in one step: until then, and when anything goes wrong, the old one stays. Through a link it
+// replaces what the link points to; into a pipe or a device it writes.
+void replace_file(const std::filesystem::path& path, std::string_view text, ErrorKind kind = ErrorKind::Data);
+
 // "No such file or directory" and the like, for the errno of a call that just failed.
 std::string errno_text(int error);
 

@@ -2,13 +2,45 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <set>
 #include <thread>
+
+#include "base/error_test.h"
+#include "base/temp_test.h"
 
 namespace tandem {
 namespace {
+
+std::set<std::string> names_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
+}
+
+// No file of this process grows beyond it.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t num_bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{.rlim_cur = num_bytes, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  void (*signal_)(int);
+  rlimit before_{};
+};
 
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
@@ -47,6 +79,39 @@ TEST(WriteAll, SaysThatADeviceIsFull) {
   const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   EXPECT_FALSE(write_all(full.get(), "x"));
   EXPECT_EQ(errno, ENOSPC);
+}
+
+TEST(ReplaceFile, LeavesTheNewFileAndNothingElse) {
+  const TempFolder folder;
+  const std::string path = folder.add("a.csv", "a longer text than the new one");
+  const std::string link = folder.path() + "/link.csv";
+  std::filesystem::create_symlink("a.csv", link);
+  replace_file(link, "new");
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  replace_file(folder.path() + "/b.csv", "b");
+  EXPECT_EQ(read_file(folder.path() + "/b.csv"), "b");
+  EXPECT_EQ(names_in(folder.path()), (std::set<std::string>{"a.csv", "b.csv", "link.csv"}));
+}
+
+TEST(ReplaceFile, LeavesTheOldFileWhereTheNewOneDoesNotFit) {
+  const TempFolder folder;
+  const std::string path = folder.add("a.csv", "old");
+  const Error error = error_of([&] {
+    const FileSizeLimit limit(10);
+    replace_file(path, "longer than ten bytes");
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::Data);
+  EXPECT_EQ(error.message(), "cannot write " + path + ": File too large");
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(names_in(folder.path()), (std::set<std::string>{"a.csv"}));
+}
+
+TEST(ReplaceFile, WritesIntoADevice) {
+  replace_file("/dev/null", "x");
+  EXPECT_FALSE(std::filesystem::is_regular_file("/dev/null"));
+  EXPECT_EQ(error_of([] { replace_file("/dev/full", "x"); }).message(),
+            "cannot write /dev/full: No space left on device");
 }
 
 TEST(ReadFile, GivesTheWholeFileWithItsZeroBytes) {

@@ -42,22 +42,6 @@ std::string merge_text(const Vocabulary& vocabulary, const Merge& merge) {
   return str(name_of(vocabulary, merge.left), ' ', name_of(vocabulary, merge.right));
 }
 
-[[noreturn]] void fail_to_write(const fs::path& path, int error) {
-  fail(ErrorKind::Data, str("tokenizer: cannot write ", path, ": ", errno_text(error)),
-       "check the folder, its rights and the space on its disk");
-}
-
-// Whoever looks sees the old file or the whole new one.
-void replace_file(const fs::path& path, std::string_view text) {
-  const fs::path temporary = str(path, ".", ::getpid(), ".tmp");
-  const Fd file(::open(temporary.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666));
-  if (!file) fail_to_write(path, errno);
-  if (write_all(file.get(), text) && ::rename(temporary.c_str(), path.c_str()) == 0) return;
-  const int error = errno;
-  ::unlink(temporary.c_str());
-  fail_to_write(path, error);
-}
-
 }  // namespace
 
 Vocabulary load_vocabulary(const fs::path& folder) {
@@ -74,7 +58,10 @@ Vocabulary load_vocabulary(const fs::path& folder) {
 void save_vocabulary(const Vocabulary& vocabulary, const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) fail_to_write(folder, error.value());
+  if (error) {
+    fail(ErrorKind::Data, str("tokenizer: cannot make ", folder, ": ", error.message()),
+         "check the folder above it, and its rights");
+  }
   replace_file(folder / kVocabJson, vocab_json_text(vocabulary));
   replace_file(folder / kMergesTxt, merges_txt_text(vocabulary));
   replace_file(folder / kTokenizerJson, tokenizer_json_text(vocabulary));

@@ -14,6 +14,7 @@
 #include "checkpoint/safetensors.h"
 #include "config/sample_config_test.h"
 #include "fuzz/fuzzer.h"
+#include "text/csv.h"
 #include "text/tokenizer.h"
 #include "text/vocabulary_files.h"
 
@@ -164,6 +165,28 @@ TEST(ParsersFuzz, Config) {
           SampleConfig config;
           std::vector<Field> fields = fields_of(config);
           load_yaml(fields, path);
+        }});
+}
+
+// What is taken is the same table after it is written and read again.
+TEST(ParsersFuzz, Csv) {
+  const auto rows_of = [](const CsvTable& table) {
+    std::vector<std::vector<std::string>> rows(table.num_rows());
+    for (const std::string& name : table.columns()) {
+      const auto fields = table.column(name);
+      for (std::size_t row = 0; row < rows.size(); ++row) rows[row].emplace_back(fields.at(row));
+    }
+    return rows;
+  };
+  fuzz({.name = "csv",
+        .words = {",", "\"", "\"\"", "\n", "\r", "\r\n", "\n\n", "a,b\n", "\",\"", "\"\n\"", "\xEF\xBB\xBF",
+                  std::string(1, '\0')},
+        .mend = {},
+        .parse = [&](const std::string& text) {
+          const CsvTable table = CsvTable::parse(text, "t.csv");
+          const CsvTable again = CsvTable::parse(csv_text(table.columns(), rows_of(table)), "again");
+          require(again.columns() == table.columns(), "other columns after writing");
+          require(rows_of(again) == rows_of(table), "other rows after writing");
         }});
 }
 

@@ -29,6 +29,8 @@ PACKAGES = {
     "clang-format": "have/clang-format", "clang-tidy": "have/clang-tidy", "python3-venv": "have/python3-venv",
 }
 
+PEERS = "accelerate ipykernel rouge_score safetensors tensorboard tiktoken tokenizers transformers".split()
+
 TOOL = """version=$(cat "$MACHINE/have/${0##*/}" 2>/dev/null) && echo "${0##*/} version $version" """
 COMPILER = f"""exec {REAL_CXX} -nostdinc -isystem "$MACHINE/include" -w $STUB_CXX_FLAGS "$@" """
 APT_GET = """[ -z "$STUB_APT_SAYS" ] || { echo "$STUB_APT_SAYS"; exit 100; }
@@ -44,7 +46,6 @@ SUDO = """case $1 in
 esac
 exec "$@"
 """
-PEERS = "accelerate ipykernel rouge_score safetensors tensorboard tiktoken tokenizers transformers"
 PYTHON = f"""site=$(dirname "$(dirname "$0")")/lib/python3.11/site-packages
 case "$1 $2 $3" in
   "-m venv "*)
@@ -55,7 +56,7 @@ case "$1 $2 $3" in
   "-m pip install")
     [ -z "$STUB_PIP_SAYS" ] || {{ echo "$STUB_PIP_SAYS"; exit 1; }}
     cp -r "$MACHINE/wheel/torch" "$site/"
-    (cd "$site" && mkdir -p {PEERS})
+    (cd "$site" && mkdir -p {" ".join(PEERS)})
     [ -z "$STUB_PIP_SIGNAL" ] || {{ kill "-$STUB_PIP_SIGNAL" "$PPID"; exit 1; }} ;;
   *) STUB_SELF=$0 PYTHONPATH=$site:$MACHINE/site exec "{sys.executable}" "$@" ;;
 esac
@@ -169,7 +170,7 @@ class SetupTest(unittest.TestCase):
         self.assertFalse(self.machine.record.exists())
 
     def assert_pip_ran(self, times):
-        self.assertEqual(len(self.machine.calls(f"python -m pip install torch==2.13.0 numpy {PEERS}")), times)
+        self.assertEqual(len(self.machine.calls(" ".join(["python -m pip install torch==2.13.0 numpy", *PEERS]))), times)
 
 
 VENV_LINE = "setup: installing torch 2.13.0 into .venv (once, takes minutes; log: build/setup.log)"
@@ -422,7 +423,7 @@ class Venv(SetupTest):
 
     def test_that_has_the_torch_is_kept_as_it_is(self):
         torch = self.give_torch("2.13.0+cpu", self.make_python(self.machine.venv / "bin", "python"))
-        for peer in PEERS.split():
+        for peer in PEERS:
             (torch.parent / peer).mkdir()
         before = tree(self.machine.venv)
         self.assert_passes()

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "text/lcs.h"
+#include "text/words.h"
+
+namespace tandem {
+
+struct RougeScore {
+  double precision = 0;
+  double recall = 0;
+  double f1 = 0;
+};
+
+struct RougeScores {
+  RougeScore rouge1;      // words in common
+  RougeScore rouge2;      // pairs of neighbouring words in common
+  RougeScore rouge_l;     // the longest common subsequence
+  RougeScore rouge_lsum;  // the same line by line of the reference, each with all lines of the prediction
+};
+
+// Scores predictions exactly as the Python package rouge-score 0.1.2 does. It remembers words, so one scorer for many
+// pairs is fast.
+class RougeScorer {
+ public:
+  explicit RougeScorer(Stemming stemming = Stemming::Porter) : numbers_(stemming) {}
+
+  RougeScores score(std::string_view reference, std::string_view prediction);
+
+ private:
+  using Ids = std::span<const WordId>;
+
+  std::size_t common_words(Ids reference, Ids prediction);
+  std::size_t common_pairs(Ids reference, Ids prediction) const;
+  std::size_t common_lines(const Words& reference, const Words& prediction);
+
+  WordNumbers numbers_;
+  Lcs lcs_;
+  std::vector<std::uint32_t> counts_;  // by word; all 0 between calls
+};
+
+// Zeros for no pairs at all.
+RougeScores mean(std::span<const RougeScores> pairs);
+
+struct RougeIntervals {
+  RougeScores low;
+  RougeScores median;
+  RougeScores high;
+};
+
+// How far the mean would vary with other pairs of the kind: percentiles 2.5, 50 and 97.5 of the means of 1000 samples,
+// as many pairs each, drawn with replacement. The seed alone decides which.
+RougeIntervals bootstrap(std::span<const RougeScores> pairs, std::uint64_t seed);
+
+}  // namespace tandem

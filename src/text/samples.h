@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+struct SummarySample {
+  std::string id;
+  std::string dialogue;
+  std::string summary;
+};
+
+struct SummarySets {
+  std::vector<SummarySample> train;
+  std::vector<SummarySample> held_out;
+};
+
+}  // namespace tandem

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tandem {
+
+using WordId = std::uint32_t;
+
+// The words of a text as numbers, and where its lines end; lines without a word are left out.
+struct Words {
+  std::vector<WordId> ids;
+  std::vector<std::size_t> line_ends;
+};
+
+enum class Stemming { None, Porter };
+
+// Gives words their numbers as rouge-score splits a text: runs of a-z and 0-9 after lower-casing; with stemming, words
+// of four letters or more that have the same stem have the same number. What was seen is remembered.
+class WordNumbers {
+ public:
+  explicit WordNumbers(Stemming stemming) : stemming_(stemming) {}
+
+  Words read(std::string_view text);
+
+  std::size_t size() const { return stems_.size(); }  // every number is below
+
+ private:
+  struct ShortWord {
+    std::uint64_t code = 0;  // 0: a free place
+    WordId id = 0;
+  };
+  using Numbers = std::unordered_map<std::string, WordId>;
+
+  WordId short_word(std::uint64_t code, std::string_view spelling);
+  WordId long_word(std::string_view spelling);
+  WordId new_word(std::string word);
+  ShortWord& place_of(std::uint64_t code);
+  void make_room();
+
+  Stemming stemming_;
+  Numbers stems_;
+  Numbers long_words_;                                                 // with the number of their stem
+  std::vector<ShortWord> short_words_ = std::vector<ShortWord>(1024);  // a hash table, at most half full
+  std::size_t num_short_words_ = 0;
+};
+
+}  // namespace tandem
