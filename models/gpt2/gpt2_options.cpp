@@ -1,0 +1,56 @@
+#include "models/gpt2/gpt2_options.h"
+
+#include <tandem/error.h>
+
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+void check_size(const char* name, std::int64_t size) {
+  constexpr std::int64_t kMost = 1'000'000;
+  if (size < 1 || size > kMost) fail(ErrorKind::Config, str(name, " is ", size), str("give 1 to ", kMost));
+}
+
+}  // namespace
+
+void validate(const Gpt2Options& options) {
+  check_size("layers", options.layers);
+  check_size("heads", options.heads);
+  check_size("width", options.width);
+  check_size("context", options.context);
+  check_size("vocabulary", options.vocabulary);
+  if (options.width % options.heads != 0) {
+    fail(ErrorKind::Config, str("a width of ", options.width, " cannot be shared out to heads: ", options.heads),
+         "give a width that is a multiple of the heads");
+  }
+  if (!(options.dropout >= 0 && options.dropout < 1)) {
+    fail(ErrorKind::Config, str("dropout is ", options.dropout), "give at least 0 and less than 1");
+  }
+}
+
+Gpt2Options gpt2_options(Gpt2Size size) {
+  switch (size) {
+    case Gpt2Size::Medium: return {.layers = 24, .heads = 16, .width = 1024};
+    case Gpt2Size::Large: return {.layers = 36, .heads = 20, .width = 1280};
+    case Gpt2Size::Xl: return {.layers = 48, .heads = 25, .width = 1600};
+    case Gpt2Size::Small: break;
+  }
+  return {};
+}
+
+std::int64_t num_parameters(const Gpt2Options& options) {
+  const std::int64_t width = options.width;
+  const std::int64_t matrices = (3 + 1 + 4 + 4) * width * width;  // qkv, projection, up and down
+  const std::int64_t biases = options.bias ? (3 + 1 + 4 + 1) * width : 0;
+  const std::int64_t norm = options.bias ? 2 * width : width;
+  const std::int64_t tables = (options.vocabulary + options.context) * width;
+  return tables + options.layers * (matrices + biases + 2 * norm) + norm;
+}
+
+double flops_per_token(const Gpt2Options& options, std::int64_t length) {
+  const std::int64_t weights = num_parameters(options) - options.context * options.width;
+  return 6 * static_cast<double>(weights) + 12 * static_cast<double>(options.layers * options.width * length);
+}
+
+}  // namespace tandem

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+// The published weights were trained with the approximation by tanh.
+enum class Gelu { Tanh, Erf };
+
+inline std::vector<std::pair<std::string, Gelu>> enum_names(Gelu) { return {{"tanh", Gelu::Tanh}, {"erf", Gelu::Erf}}; }
+
+struct Gpt2Options {
+  std::int64_t layers = 12;
+  std::int64_t heads = 12;
+  std::int64_t width = 768;
+  std::int64_t context = 1024;
+  std::int64_t vocabulary = 50257;
+  bool bias = true;
+  double dropout = 0.1;
+  Gelu gelu = Gelu::Tanh;
+
+  friend bool operator==(const Gpt2Options&, const Gpt2Options&) = default;
+};
+
+template <class Visitor>
+void visit_fields(Gpt2Options& o, Visitor&& field) {
+  field("layers", o.layers, "blocks of attention and MLP");
+  field("heads", o.heads, "heads of each attention; the width is a multiple of it");
+  field("width", o.width, "numbers that stand for a token inside the model");
+  field("context", o.context, "tokens that the model sees at most");
+  field("vocabulary", o.vocabulary, "different tokens");
+  field("bias", o.bias, "matrices and norms have a bias");
+  field("dropout", o.dropout, "share of embeddings, attention weights and block outputs that training drops");
+  field("gelu", o.gelu, "the form of GELU");
+}
+void validate(const Gpt2Options& options);
+
+enum class Gpt2Size { Small, Medium, Large, Xl };
+
+inline std::vector<std::pair<std::string, Gpt2Size>> enum_names(Gpt2Size) {
+  return {{"gpt2", Gpt2Size::Small},
+          {"gpt2-medium", Gpt2Size::Medium},
+          {"gpt2-large", Gpt2Size::Large},
+          {"gpt2-xl", Gpt2Size::Xl}};
+}
+
+// A model as it was published.
+Gpt2Options gpt2_options(Gpt2Size size);
+
+// The head shares the weights of the token embedding, which count once.
+std::int64_t num_parameters(const Gpt2Options& options);
+
+// Floating-point operations that training needs for each token of a sequence of `length`, forward and backward: 6 for
+// each parameter but those of the positions, and the products of attention.
+double flops_per_token(const Gpt2Options& options, std::int64_t length);
+
+}  // namespace tandem

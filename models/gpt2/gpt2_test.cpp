@@ -1,0 +1,160 @@
+#include "models/gpt2/gpt2.h"
+
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/error_test.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+constexpr Gpt2Options kTiny{.layers = 3, .heads = 2, .width = 16, .context = 24, .vocabulary = 50, .dropout = 0};
+
+Gpt2Options with_dropout(double dropout) {
+  Gpt2Options options = kTiny;
+  options.dropout = dropout;
+  return options;
+}
+
+Gpt2 make_model(const Gpt2Options& options) {
+  torch::manual_seed(3);
+  Gpt2 model(options);
+  const torch::NoGradGuard no_grad;
+  for (const Tensor& parameter : model->parameters()) parameter.add_(torch::randn_like(parameter), 0.2);
+  return model;
+}
+
+Tensor random_ids(std::int64_t rows, std::int64_t length) {
+  return torch::randint(kTiny.vocabulary, {rows, length}, torch::kLong);
+}
+
+TEST(Gpt2Options, HaveThePublishedSizes) {
+  EXPECT_EQ(num_parameters(gpt2_options(Gpt2Size::Small)), 124'439'808);
+  EXPECT_EQ(num_parameters(gpt2_options(Gpt2Size::Medium)), 354'823'168);
+  EXPECT_EQ(num_parameters(gpt2_options(Gpt2Size::Large)), 774'030'080);
+  EXPECT_EQ(num_parameters(gpt2_options(Gpt2Size::Xl)), 1'557'611'200);
+}
+
+TEST(Gpt2Options, CountTheParametersOfTheModel) {
+  for (const bool bias : {false, true}) {
+    Gpt2Options options = kTiny;
+    options.bias = bias;
+    std::int64_t count = 0;
+    for (const Tensor& parameter : Gpt2(options)->parameters()) count += parameter.numel();
+    EXPECT_EQ(num_parameters(options), count);
+  }
+}
+
+// 6 x 123,653,376 + 12 x 12 x 768 x 1024 = 741,920,256 + 113,246,208
+TEST(Gpt2Options, CountTheOperationsOfAToken) {
+  EXPECT_EQ(flops_per_token(gpt2_options(Gpt2Size::Small), 1024), 855'166'464);
+}
+
+TEST(Gpt2Options, RefuseAModelThatCannotBe) {
+  const auto message = [](Gpt2Options options) { return error_of([&] { validate(options); }).message(); };
+  EXPECT_EQ(message({.heads = 5}), "a width of 768 cannot be shared out to heads: 5");
+  EXPECT_EQ(message({.layers = 0}), "layers is 0");
+  EXPECT_EQ(message({.dropout = 1}), "dropout is 1");
+  EXPECT_EQ(message({.dropout = std::numeric_limits<double>::quiet_NaN()}), "dropout is nan");
+  EXPECT_EQ(message({}), "");
+}
+
+TEST(Gpt2, StartsAsPublished) {
+  torch::manual_seed(1);
+  Gpt2 model(Gpt2Options{.layers = 8, .heads = 4, .width = 128, .context = 64, .vocabulary = 500});
+  const auto parameters = model->named_parameters();
+  const auto std = [&](const char* name) { return parameters[name].std().item<double>(); };
+  EXPECT_NEAR(std("wte.weight"), 0.02, 0.0005);
+  EXPECT_NEAR(std("wpe.weight"), 0.02, 0.0005);
+  EXPECT_NEAR(std("h.7.attn.c_attn.weight"), 0.02, 0.0005);
+  EXPECT_NEAR(std("h.7.mlp.c_fc.weight"), 0.02, 0.0005);
+  EXPECT_NEAR(std("h.0.attn.c_proj.weight"), 0.005, 0.0002);  // 0.02 / sqrt(2 x 8)
+  EXPECT_NEAR(std("h.7.mlp.c_proj.weight"), 0.005, 0.0002);
+  EXPECT_TRUE(parameters["h.3.ln_2.weight"].eq(1).all().item<bool>());
+  EXPECT_TRUE(parameters["h.3.mlp.c_fc.bias"].eq(0).all().item<bool>());
+  EXPECT_NEAR(model->logits(torch::zeros({1, 4}, torch::kLong)).std().item<double>(), 0.226, 0.03);  // 0.02 x sqrt(128)
+}
+
+TEST(Gpt2, SeesNoTokenThatComesLater) {
+  Gpt2 model = make_model(kTiny);
+  const Tensor ids = random_ids(2, 10);
+  const Tensor before = model->logits(ids);
+  const Tensor changed = ids.clone();
+  changed.select(1, 6).add_(1).remainder_(kTiny.vocabulary);
+  const Tensor after = model->logits(changed);
+  EXPECT_TRUE(before.narrow(1, 0, 6).equal(after.narrow(1, 0, 6)));
+  EXPECT_GT((before - after).narrow(1, 6, 4).abs().amax({0, 2}).min().item<double>(), 1e-3);
+}
+
+TEST(Gpt2, RefusesASequenceBeyondItsContext) {
+  Gpt2 model(kTiny);
+  EXPECT_EQ(error_of([&] { model->logits(random_ids(1, 25)); }).message(),
+            "gpt2: a sequence of 25 tokens, and a context of 24");
+}
+
+TEST(Gpt2, DropsOnlyInTraining) {
+  Gpt2 model = make_model(with_dropout(0.5));
+  const Tensor ids = random_ids(2, 10);
+  EXPECT_FALSE(model->logits(ids).allclose(model->logits(ids)));
+  model->eval();
+  EXPECT_TRUE(model->logits(ids).equal(model->logits(ids)));
+}
+
+TEST(Gpt2, DropsEmbeddingsAndTheOutputsOfBothParts) {
+  Gpt2 model = make_model(with_dropout(0.999999));
+  const Tensor states = model->hidden(random_ids(1, 8));
+  const Tensor bias = model->named_parameters()["ln_f.bias"];
+  EXPECT_TRUE(states.allclose(bias.expand_as(states)));  // all was dropped, and the norm of nothing is its bias
+}
+
+TEST(Gpt2, GivesTheSameGradientsWithRecompute) {
+  const Tensor ids = random_ids(2, 12), targets = random_ids(2, 12);
+  std::vector<std::vector<Tensor>> grads;
+  for (const bool recompute : {false, true}) {
+    Gpt2 model = make_model(with_dropout(0.2));
+    model->set_recompute(recompute);
+    torch::manual_seed(11);
+    model->forward(ids, targets).sum.backward();
+    grads.emplace_back();
+    for (const Tensor& parameter : model->parameters()) grads.back().push_back(parameter.grad());
+  }
+  for (std::size_t i = 0; i < grads[0].size(); ++i) EXPECT_TRUE(grads[0][i].equal(grads[1][i])) << i;
+}
+
+TEST(Gpt2, LearnsOnlyFromPositionsThatHaveATarget) {
+  const Tensor ids = random_ids(2, 6);
+  Tensor targets = torch::full({2, 6}, kNoTarget, torch::kLong);
+  targets.index_put_({0, 3}, 7);
+  targets.index_put_({1, 5}, 9);
+  Gpt2 model = make_model(kTiny);
+  const auto [sum, count] = model->forward(ids, targets);
+  const Tensor log_p = model->logits(ids).log_softmax(-1);
+  EXPECT_EQ(count, 2);
+  EXPECT_NEAR(sum.item<double>(), -(log_p[0][3][7] + log_p[1][5][9]).item<double>(), 1e-5);
+}
+
+TEST(Gpt2, HasALossOfNothingWhereThereIsNoTarget) {
+  Gpt2 model = make_model(kTiny);
+  const auto [sum, count] = model->forward(random_ids(2, 6), torch::full({2, 6}, kNoTarget, torch::kLong));
+  sum.backward();
+  EXPECT_EQ(count, 0);
+  EXPECT_EQ(sum.item<double>(), 0);
+  for (const Tensor& parameter : model->parameters()) EXPECT_EQ(parameter.grad().abs().sum().item<double>(), 0);
+}
+
+TEST(Gpt2, HasNoBiasWhereNoneIsWanted) {
+  Gpt2Options options = kTiny;
+  options.bias = false;
+  for (const auto& parameter : Gpt2(options)->named_parameters()) EXPECT_TRUE(parameter.key().ends_with("weight"));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,179 @@
+#include "models/gpt2/hugging_face.h"
+
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+using Weights = std::map<std::string, Tensor>;
+
+constexpr std::string_view kPrefix = "transformer.";
+constexpr double kNormEpsilon = 1e-5;
+
+// One setting, or the value that transformers takes where it is missing or null.
+Json setting(const Json& config, std::string_view name, Json otherwise) {
+  const Json* value = config.find(name);
+  return value == nullptr || value->is_null() ? std::move(otherwise) : *value;
+}
+
+void require(const Json& config, std::string_view where, std::string_view name, const Json& expected) {
+  const Json value = setting(config, name, expected);
+  if (value == expected) return;
+  fail(ErrorKind::Data,
+       str(where, ": ", name, " is ", json_text(value), ", and this GPT-2 knows only ", json_text(expected)),
+       "choose a GPT-2 of the published form");
+}
+
+Gelu gelu_named(const std::string& name, std::string_view where) {
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Gelu::Tanh;
+  if (name == "gelu") return Gelu::Erf;
+  fail(ErrorKind::Data,
+       str(where, ": activation_function is \"", name, "\", and this GPT-2 knows only \"gelu_new\" and \"gelu\""),
+       "choose a GPT-2 of the published form");
+}
+
+double dropout_of(const Json& config, std::string_view where) {
+  const double dropout = setting(config, "resid_pdrop", 0.1).as_double();
+  for (const char* name : {"embd_pdrop", "attn_pdrop"}) {
+    const double other = setting(config, name, 0.1).as_double();
+    if (other == dropout) continue;
+    fail(
+        ErrorKind::Data,
+        str(where, ": ", name, " is ", other, " and resid_pdrop ", dropout, ", and this GPT-2 has one dropout for all"),
+        "make the three equal: they play no part outside training");
+  }
+  return dropout;
+}
+
+bool is_matrix_of_block(std::string_view name) {
+  constexpr std::array kMatrices = {"c_attn.weight", "c_proj.weight", "c_fc.weight"};
+  return std::any_of(kMatrices.begin(), kMatrices.end(), [&](const char* end) { return name.ends_with(end); });
+}
+
+// Constants that older files hold besides the weights.
+bool is_mask(std::string_view name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
+
+std::string shape_text(const Tensor& tensor) { return c10::str(tensor.sizes()); }
+
+// By the names of our parameters and in their shapes; `lm_head.weight` stays if it is there.
+Weights as_ours(const Weights& weights) {
+  Weights ours;
+  for (const auto& [name, tensor] : weights) {
+    const std::string plain = name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+    if (!is_mask(plain)) ours[plain] = is_matrix_of_block(plain) && tensor.dim() == 2 ? tensor.t() : tensor;
+  }
+  return ours;
+}
+
+// What is wrong with the weights for these parameters, one item each.
+std::vector<std::string> differences(const Weights& parameters, const Weights& weights) {
+  std::vector<std::string> found;
+  for (const auto& [name, parameter] : parameters) {
+    const auto weight = weights.find(name);
+    if (weight == weights.end()) {
+      found.push_back(str(name, ' ', shape_text(parameter), " is missing"));
+    } else if (!weight->second.is_floating_point()) {
+      found.push_back(str(name, " is of type ", c10::toString(weight->second.scalar_type())));
+    } else if (weight->second.sizes() != parameter.sizes()) {
+      found.push_back(str(name, " is ", shape_text(weight->second), " and should be ", shape_text(parameter)));
+    }
+  }
+  for (const auto& [name, weight] : weights) {
+    if (!parameters.contains(name)) found.push_back(str(name, ' ', shape_text(weight), " is unexpected"));
+  }
+  return found;
+}
+
+Weights parameters_of(const Gpt2& model) {
+  Weights parameters;
+  for (const auto& parameter : model->named_parameters()) parameters[parameter.key()] = parameter.value();
+  return parameters;
+}
+
+}  // namespace
+
+Gpt2Options read_hugging_face_config(std::string_view text, std::string_view where) {
+  const Json config = parse_json(text, where);
+  require(config, where, "model_type", "gpt2");
+  require(config, where, "layer_norm_epsilon", kNormEpsilon);
+  require(config, where, "scale_attn_weights", true);
+  require(config, where, "scale_attn_by_inverse_layer_idx", false);
+  require(config, where, "add_cross_attention", false);
+  require(config, where, "tie_word_embeddings", true);
+  const auto integer = [&](const char* name, std::int64_t otherwise) {
+    return setting(config, name, otherwise).as_integer();
+  };
+  const Gpt2Options options{.layers = integer("n_layer", 12),
+                            .heads = integer("n_head", 12),
+                            .width = integer("n_embd", 768),
+                            .context = integer("n_positions", 1024),
+                            .vocabulary = integer("vocab_size", 50257),
+                            .bias = true,
+                            .dropout = dropout_of(config, where),
+                            .gelu = gelu_named(setting(config, "activation_function", "gelu_new").as_string(), where)};
+  require(config, where, "n_inner", 4 * options.width);
+  validate(options);
+  return options;
+}
+
+std::string hugging_face_config(const Gpt2Options& options, std::optional<std::int64_t> end_of_text) {
+  const Json end = end_of_text ? Json(*end_of_text) : Json();
+  return json_text_indented(Json::Object{
+      {"architectures", Json::Array{"GPT2LMHeadModel"}},
+      {"model_type", "gpt2"},
+      {"n_layer", options.layers},
+      {"n_head", options.heads},
+      {"n_embd", options.width},
+      {"n_positions", options.context},
+      {"vocab_size", options.vocabulary},
+      {"activation_function", options.gelu == Gelu::Tanh ? "gelu_new" : "gelu"},
+      {"resid_pdrop", options.dropout},
+      {"embd_pdrop", options.dropout},
+      {"attn_pdrop", options.dropout},
+      {"layer_norm_epsilon", kNormEpsilon},
+      {"bos_token_id", end},
+      {"eos_token_id", end},
+  });
+}
+
+void load_hugging_face(Gpt2& model, const Weights& weights) {
+  const Weights parameters = parameters_of(model);
+  Weights ours = as_ours(weights);
+  const auto head = ours.extract("lm_head.weight");
+  std::vector<std::string> wrong = differences(parameters, ours);
+  if (wrong.empty() && !head.empty() && !torch::equal(head.mapped(), ours.at("wte.weight"))) {
+    wrong.emplace_back("lm_head.weight is not the token embedding");
+  }
+  if (!wrong.empty()) {
+    fail(ErrorKind::Checkpoint, str("gpt2: the weights do not fit the model: ", join(wrong, "; ")),
+         "take config.json and model.safetensors from the same folder");
+  }
+  const torch::NoGradGuard no_grad;
+  for (auto [name, parameter] : parameters) parameter.copy_(ours.at(name));
+}
+
+Weights hugging_face_weights(const Gpt2& model) {
+  Weights weights;
+  for (const auto& [name, parameter] : parameters_of(model)) {
+    const Tensor weight = parameter.detach();
+    const std::string path = str(kPrefix, name);
+    weights[path] = is_matrix_of_block(name) ? weight.t() : weight;
+    const bool can_have_bias = !name.starts_with("wte.") && !name.starts_with("wpe.");
+    if (can_have_bias && !model->options().bias) {
+      weights[replace_all(path, ".weight", ".bias")] = torch::zeros(weight.size(0), weight.options());
+    }
+  }
+  return weights;
+}
+
+}  // namespace tandem

@@ -1,0 +1,114 @@
+#include "models/gpt2/hugging_face.h"
+
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include <string>
+
+#include "base/error_test.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+constexpr Gpt2Options kTiny{.layers = 1, .heads = 2, .width = 4, .context = 8, .vocabulary = 10};
+
+std::string config_error(const std::string& text) {
+  return error_of([&] { read_hugging_face_config(text, "config.json"); }).message();
+}
+
+std::string load_error(const std::map<std::string, Tensor>& weights) {
+  return error_of([&] {
+           Gpt2 model(kTiny);
+           load_hugging_face(model, weights);
+         })
+      .message();
+}
+
+TEST(HuggingFace, ReadsTheConfigThatItWrites) {
+  const Gpt2Options options{
+      .layers = 3, .heads = 2, .width = 16, .context = 24, .vocabulary = 50, .dropout = 0.25, .gelu = Gelu::Erf};
+  EXPECT_EQ(read_hugging_face_config(hugging_face_config(options, 7), ""), options);
+}
+
+TEST(HuggingFace, TakesWhatTransformersTakesWhereAConfigSaysNothing) {
+  EXPECT_EQ(read_hugging_face_config(R"({"model_type": "gpt2", "n_inner": null})", ""), Gpt2Options{});
+}
+
+TEST(HuggingFace, RefusesModelsThatItWouldGetWrong) {
+  EXPECT_EQ(config_error(R"({"model_type": "llama"})"),
+            "config.json: model_type is \"llama\", and this GPT-2 knows only \"gpt2\"");
+  EXPECT_EQ(config_error(R"({"layer_norm_epsilon": 1e-6})"),
+            "config.json: layer_norm_epsilon is 1e-06, and this GPT-2 knows only 1e-05");
+  EXPECT_EQ(config_error(R"({"n_inner": 1000})"), "config.json: n_inner is 1000, and this GPT-2 knows only 3072");
+  EXPECT_EQ(config_error(R"({"scale_attn_by_inverse_layer_idx": true})"),
+            "config.json: scale_attn_by_inverse_layer_idx is true, and this GPT-2 knows only false");
+  EXPECT_EQ(config_error(R"({"activation_function": "relu"})"),
+            "config.json: activation_function is \"relu\", and this GPT-2 knows only \"gelu_new\" and \"gelu\"");
+  EXPECT_EQ(config_error(R"({"attn_pdrop": 0.2})"),
+            "config.json: attn_pdrop is 0.2 and resid_pdrop 0.1, and this GPT-2 has one dropout for all");
+  EXPECT_EQ(config_error(R"({"tie_word_embeddings": false})"),
+            "config.json: tie_word_embeddings is false, and this GPT-2 knows only true");
+}
+
+TEST(HuggingFace, TurnsMatricesAndKeepsTables) {
+  const Gpt2 model(kTiny);
+  const auto weights = hugging_face_weights(model);
+  EXPECT_EQ(weights.size(), 16U);
+  EXPECT_EQ(weights.at("transformer.h.0.attn.c_attn.weight").sizes(), (at::IntArrayRef{4, 12}));
+  EXPECT_EQ(weights.at("transformer.h.0.mlp.c_proj.weight").sizes(), (at::IntArrayRef{16, 4}));
+  EXPECT_EQ(weights.at("transformer.wte.weight").sizes(), (at::IntArrayRef{10, 4}));
+  EXPECT_TRUE(weights.at("transformer.h.0.attn.c_proj.weight")[1][3].equal(
+      model->named_parameters()["h.0.attn.c_proj.weight"][3][1]));
+}
+
+TEST(HuggingFace, LoadsWithAndWithoutPrefixHeadAndMasks) {
+  const Gpt2 model(kTiny);
+  std::map<std::string, Tensor> weights;
+  for (const auto& [name, weight] : hugging_face_weights(model)) weights[name.substr(12)] = weight.to(torch::kHalf);
+  weights["lm_head.weight"] = weights.at("wte.weight");
+  weights["h.0.attn.bias"] = torch::ones({1, 1, 8, 8});
+  weights["h.0.attn.masked_bias"] = torch::tensor(-1e4);
+  Gpt2 other(kTiny);
+  load_hugging_face(other, weights);
+  for (const auto& parameter : model->named_parameters()) {
+    EXPECT_TRUE(other->named_parameters()[parameter.key()].equal(parameter.value().to(torch::kHalf).to(torch::kFloat)));
+  }
+}
+
+TEST(HuggingFace, ListsAllThatDoesNotFitAndCopiesNothing) {
+  auto weights = hugging_face_weights(Gpt2(kTiny));
+  weights.erase("transformer.ln_f.bias");
+  weights["transformer.wpe.weight"] = torch::ones({6, 4});
+  weights["transformer.wte.weight"] = torch::ones({10, 4}, torch::kLong);
+  weights["score.weight"] = torch::ones({2, 4});
+  Gpt2 model(kTiny);
+  const Tensor before = model->parameters()[0].clone();
+  EXPECT_EQ(
+      error_of([&] { load_hugging_face(model, weights); }).message(),
+      "gpt2: the weights do not fit the model: ln_f.bias [4] is missing; wpe.weight is [6, 4] and should be [8, 4]; "
+      "wte.weight is of type Long; score.weight [2, 4] is unexpected");
+  EXPECT_TRUE(before.equal(model->parameters()[0]));
+}
+
+TEST(HuggingFace, RefusesAHeadOfItsOwn) {
+  auto weights = hugging_face_weights(Gpt2(kTiny));
+  weights["lm_head.weight"] = torch::zeros({10, 4});
+  EXPECT_EQ(load_error(weights), "gpt2: the weights do not fit the model: lm_head.weight is not the token embedding");
+}
+
+TEST(HuggingFace, GivesAModelWithoutBiasesSomeOfZero) {
+  Gpt2Options without = kTiny;
+  without.bias = false;
+  Gpt2 model(without), other(kTiny);
+  load_hugging_face(other, hugging_face_weights(model));
+  const Tensor ids = torch::tensor({{1, 2, 3}});
+  model->eval();
+  other->eval();
+  EXPECT_TRUE(model->logits(ids).allclose(other->logits(ids)));
+}
+
+}  // namespace
+}  // namespace tandem

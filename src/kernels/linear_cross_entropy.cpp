@@ -1,0 +1,103 @@
+#include "kernels/linear_cross_entropy.h"
+
+#include <ATen/autocast_mode.h>
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using Tensors = std::vector<Tensor>;
+
+at::ScalarType product_type(const Tensor& x) {
+  const auto device = x.device().type();
+  return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
+}
+
+// Autocast would turn products of the gradient's type into its own, cast by cast.
+class NoAutocast {
+ public:
+  explicit NoAutocast(at::DeviceType device) : device_(device), before_(at::autocast::is_autocast_enabled(device)) {
+    at::autocast::set_autocast_enabled(device_, false);
+  }
+  NoAutocast(const NoAutocast&) = delete;
+  NoAutocast& operator=(const NoAutocast&) = delete;
+  ~NoAutocast() { at::autocast::set_autocast_enabled(device_, before_); }
+
+ private:
+  at::DeviceType device_;
+  bool before_;
+};
+
+void add_product(const Tensor& sum, const Tensor& left, const Tensor& right) {
+  if (sum.scalar_type() == left.scalar_type()) {
+    sum.addmm_(left, right);
+  } else {
+    sum.add_(left.mm(right));
+  }
+}
+
+class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& targets,
+                        std::int64_t max_elements, bool needs_x, bool needs_weight) {
+    const at::ScalarType type = product_type(x);
+    const NoAutocast plain(x.device().type());
+    const Tensor matrix = weight.to(type);
+    const Tensor x_grad = needs_x ? torch::empty_like(x, torch::kFloat) : Tensor();
+    const Tensor weight_grad = needs_weight ? torch::zeros_like(weight, torch::kFloat) : Tensor();
+    const Tensor sum = torch::zeros({}, x.options().dtype(torch::kFloat));
+
+    const std::int64_t rows = std::max<std::int64_t>(1, max_elements / weight.size(0));
+    for (std::int64_t begin = 0; begin < x.size(0); begin += rows) {
+      const std::int64_t count = std::min(rows, x.size(0) - begin);
+      const Tensor input = x.narrow(0, begin, count).to(type);
+      const Tensor target = targets.narrow(0, begin, count).unsqueeze(1);
+      const Tensor logits = input.mm(matrix.t()).to(torch::kFloat);
+      const Tensor normalizer = logits.logsumexp(1, true);
+      sum.add_((normalizer - logits.gather(1, target)).sum());
+      if (!needs_x && !needs_weight) continue;
+      // The gradient of the logits: the probabilities, less one for the target.
+      const Tensor minus_one = torch::full({1, 1}, -1, logits.options()).expand_as(target);
+      const Tensor grad = logits.sub_(normalizer).exp_().scatter_add_(1, target, minus_one).to(type);
+      if (needs_x) x_grad.narrow(0, begin, count).copy_(grad.mm(matrix));
+      if (needs_weight) add_product(weight_grad, grad.t(), input);
+    }
+    context->saved_data["x_grad"] = x_grad;
+    context->saved_data["weight_grad"] = weight_grad;
+    context->saved_data["x_type"] = x.scalar_type();
+    context->saved_data["weight_type"] = weight.scalar_type();
+    return sum;
+  }
+
+  static Tensors backward(AutogradContext* context, const Tensors& output_grads) {
+    if (torch::GradMode::is_enabled()) {
+      fail(ErrorKind::Config, "linear_cross_entropy: a gradient of a gradient was asked for (create_graph)",
+           "use plain_linear_cross_entropy where you need one");
+    }
+    const auto scaled = [&](const char* grad, const char* type) {
+      const Tensor kept = context->saved_data[grad].toTensor();
+      return kept.defined() ? (kept * output_grads[0]).to(context->saved_data[type].toScalarType()) : Tensor();
+    };
+    return {scaled("x_grad", "x_type"), scaled("weight_grad", "weight_type"), {}, {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& targets, std::int64_t max_elements) {
+  const bool needs_any = torch::GradMode::is_enabled();
+  return LinearCrossEntropy::apply(x, weight, targets, max_elements, needs_any && x.requires_grad(),
+                                   needs_any && weight.requires_grad());
+}
+
+Tensor plain_linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& targets) {
+  return at::cross_entropy_loss(at::linear(x, weight).to(torch::kFloat), targets, {}, at::Reduction::Sum);
+}
+
+}  // namespace tandem
