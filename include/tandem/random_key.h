@@ -15,7 +15,15 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
 }
 
 // What random numbers are for. Each use has numbers of its own.
-enum class Draw : std::uint64_t { Shuffle = 1, BatchShuffle = 2, Sample = 3, MicroBatch = 4, Resample = 5, Dialogue = 6 };
+enum class Draw : std::uint64_t {
+  Shuffle = 1,
+  BatchShuffle = 2,
+  Sample = 3,
+  MicroBatch = 4,
+  Resample = 5,
+  Dialogue = 6,
+  Token = 7,
+};
 
 // A random number that the arguments alone decide, so that nothing has to be stored to draw it again: mix(seed), then
 // mix(key + next) for the use and for each part, such as an epoch and the id of a sample.

@@ -10,30 +10,17 @@
 #include <vector>
 
 #include "base/error_test.h"
+#include "models/gpt2/random_gpt2_test.h"
 
 namespace tandem {
 namespace {
 
 using torch::Tensor;
 
-constexpr Gpt2Options kTiny{.layers = 3, .heads = 2, .width = 16, .context = 24, .vocabulary = 50, .dropout = 0};
-
 Gpt2Options with_dropout(double dropout) {
-  Gpt2Options options = kTiny;
+  Gpt2Options options = kTinyGpt2;
   options.dropout = dropout;
   return options;
-}
-
-Gpt2 make_model(const Gpt2Options& options) {
-  torch::manual_seed(3);
-  Gpt2 model(options);
-  const torch::NoGradGuard no_grad;
-  for (const Tensor& parameter : model->parameters()) parameter.add_(torch::randn_like(parameter), 0.2);
-  return model;
-}
-
-Tensor random_ids(std::int64_t rows, std::int64_t length) {
-  return torch::randint(kTiny.vocabulary, {rows, length}, torch::kLong);
 }
 
 TEST(Gpt2Options, HaveThePublishedSizes) {
@@ -45,7 +32,7 @@ TEST(Gpt2Options, HaveThePublishedSizes) {
 
 TEST(Gpt2Options, CountTheParametersOfTheModel) {
   for (const bool bias : {false, true}) {
-    Gpt2Options options = kTiny;
+    Gpt2Options options = kTinyGpt2;
     options.bias = bias;
     std::int64_t count = 0;
     for (const Tensor& parameter : Gpt2(options)->parameters()) count += parameter.numel();
@@ -84,24 +71,24 @@ TEST(Gpt2, StartsAsPublished) {
 }
 
 TEST(Gpt2, SeesNoTokenThatComesLater) {
-  Gpt2 model = make_model(kTiny);
+  Gpt2 model = random_gpt2();
   const Tensor ids = random_ids(2, 10);
   const Tensor before = model->logits(ids);
   const Tensor changed = ids.clone();
-  changed.select(1, 6).add_(1).remainder_(kTiny.vocabulary);
+  changed.select(1, 6).add_(1).remainder_(kTinyGpt2.vocabulary);
   const Tensor after = model->logits(changed);
   EXPECT_TRUE(before.narrow(1, 0, 6).equal(after.narrow(1, 0, 6)));
   EXPECT_GT((before - after).narrow(1, 6, 4).abs().amax({0, 2}).min().item<double>(), 1e-3);
 }
 
 TEST(Gpt2, RefusesASequenceBeyondItsContext) {
-  Gpt2 model(kTiny);
+  Gpt2 model(kTinyGpt2);
   EXPECT_EQ(error_of([&] { model->logits(random_ids(1, 25)); }).message(),
             "gpt2: a sequence of 25 tokens, and a context of 24");
 }
 
 TEST(Gpt2, DropsOnlyInTraining) {
-  Gpt2 model = make_model(with_dropout(0.5));
+  Gpt2 model = random_gpt2(with_dropout(0.5));
   const Tensor ids = random_ids(2, 10);
   EXPECT_FALSE(model->logits(ids).allclose(model->logits(ids)));
   model->eval();
@@ -109,7 +96,7 @@ TEST(Gpt2, DropsOnlyInTraining) {
 }
 
 TEST(Gpt2, DropsEmbeddingsAndTheOutputsOfBothParts) {
-  Gpt2 model = make_model(with_dropout(0.999999));
+  Gpt2 model = random_gpt2(with_dropout(0.999999));
   const Tensor states = model->hidden(random_ids(1, 8));
   const Tensor bias = model->named_parameters()["ln_f.bias"];
   EXPECT_TRUE(states.allclose(bias.expand_as(states)));  // all was dropped, and the norm of nothing is its bias
@@ -119,7 +106,7 @@ TEST(Gpt2, GivesTheSameGradientsWithRecompute) {
   const Tensor ids = random_ids(2, 12), targets = random_ids(2, 12);
   std::vector<std::vector<Tensor>> grads;
   for (const bool recompute : {false, true}) {
-    Gpt2 model = make_model(with_dropout(0.2));
+    Gpt2 model = random_gpt2(with_dropout(0.2));
     model->set_recompute(recompute);
     torch::manual_seed(11);
     model->forward(ids, targets).sum.backward();
@@ -134,7 +121,7 @@ TEST(Gpt2, LearnsOnlyFromPositionsThatHaveATarget) {
   Tensor targets = torch::full({2, 6}, kNoTarget, torch::kLong);
   targets.index_put_({0, 3}, 7);
   targets.index_put_({1, 5}, 9);
-  Gpt2 model = make_model(kTiny);
+  Gpt2 model = random_gpt2();
   const auto [sum, count] = model->forward(ids, targets);
   const Tensor log_p = model->logits(ids).log_softmax(-1);
   EXPECT_EQ(count, 2);
@@ -142,7 +129,7 @@ TEST(Gpt2, LearnsOnlyFromPositionsThatHaveATarget) {
 }
 
 TEST(Gpt2, HasALossOfNothingWhereThereIsNoTarget) {
-  Gpt2 model = make_model(kTiny);
+  Gpt2 model = random_gpt2();
   const auto [sum, count] = model->forward(random_ids(2, 6), torch::full({2, 6}, kNoTarget, torch::kLong));
   sum.backward();
   EXPECT_EQ(count, 0);
@@ -151,7 +138,7 @@ TEST(Gpt2, HasALossOfNothingWhereThereIsNoTarget) {
 }
 
 TEST(Gpt2, HasNoBiasWhereNoneIsWanted) {
-  Gpt2Options options = kTiny;
+  Gpt2Options options = kTinyGpt2;
   options.bias = false;
   for (const auto& parameter : Gpt2(options)->named_parameters()) EXPECT_TRUE(parameter.key().ends_with("weight"));
 }

@@ -79,7 +79,7 @@ bool KvCache::has_padding() const {
 
 // A new token sees the tokens before it and itself. torch's `is_causal` lets the first query see the first key alone,
 // whatever came before, so it serves only where nothing did.
-Tensor KvCache::make_mask() const {
+std::optional<Tensor> KvCache::make_mask() const {
   const bool is_single = length_ - begin_ == 1;
   if (is_first_ || (is_single && !has_padding())) return {};
   const auto integers = tensors_.dtype(torch::kLong);

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,17 +44,17 @@ class KvCache {
 
   std::int64_t rows() const { return static_cast<std::int64_t>(padding_.size()); }
   bool has_padding() const;
-  torch::Tensor make_mask() const;
+  std::optional<torch::Tensor> make_mask() const;
 
   std::int64_t context_;
   std::int64_t capacity_;
   torch::TensorOptions tensors_;
   std::vector<std::int64_t> padding_;
   std::vector<Layer> layers_;
-  std::int64_t begin_ = 0;   // of the new tokens
-  std::int64_t length_ = 0;  // of all tokens, the new ones included
-  bool is_first_ = false;    // there was nothing before the new tokens
-  torch::Tensor mask_;       // what else new tokens see; undefined: all that there is
+  std::int64_t begin_ = 0;             // of the new tokens
+  std::int64_t length_ = 0;            // of all tokens, the new ones included
+  bool is_first_ = false;              // there was nothing before the new tokens
+  std::optional<torch::Tensor> mask_;  // which tokens each new one sees, where it is not all
 };
 
 }  // namespace tandem

@@ -1,12 +1,8 @@
 #include "text/vocabulary_files.h"
 
-#include <fcntl.h>
 #include <tandem/error.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <system_error>
 
 #include "base/fd.h"

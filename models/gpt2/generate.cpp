@@ -1,0 +1,184 @@
+#include "models/gpt2/generate.h"
+
+#include <tandem/error.h>
+#include <tandem/random_key.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/text.h"
+#include "models/gpt2/continuation.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+constexpr double kImpossible = -std::numeric_limits<double>::infinity();
+
+// Dropout is off while it lives.
+class Evaluating {
+ public:
+  explicit Evaluating(torch::nn::Module& module) : module_(module), before_(module.is_training()) { module_.eval(); }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+  ~Evaluating() { module_.train(before_); }
+
+ private:
+  torch::nn::Module& module_;
+  bool before_;
+};
+
+void check_fit(std::span<const Prompt> prompts, const GenerateOptions& options, std::int64_t context) {
+  for (const Prompt& prompt : prompts) {
+    const auto length = static_cast<std::int64_t>(prompt.ids.size());
+    if (length > 0 && length + options.max_new_tokens <= context) continue;
+    fail(ErrorKind::Data,
+         str("generate: sample ", prompt.number, " has a prompt of ", length, " tokens, which with ",
+             options.max_new_tokens, " new ones must be 1 to ", context),
+         str("cut prompts to ", context - options.max_new_tokens, " tokens, or use fewer --max-new-tokens"));
+  }
+}
+
+// Between 0 and 1, 1 excluded.
+double uniform(std::uint64_t seed, std::int64_t sample, std::size_t position) {
+  return static_cast<double>(random_key(seed, Draw::Token, sample, position) >> 11) * 0x1p-53;
+}
+
+// Of equal logits at the border all stay.
+void keep_top_k(Tensor& logits, std::int64_t k) {
+  if (k == 0 || k >= logits.size(1)) return;
+  const Tensor least = std::get<0>(logits.topk(k)).narrow(1, k - 1, 1);
+  logits.masked_fill_(logits < least, kImpossible);
+}
+
+// A token goes if those that are at least as probable have the share `p` without it.
+void keep_top_p(Tensor& logits, double p) {
+  if (p >= 1) return;
+  const auto [sorted, places] = logits.sort(/*dim=*/1, /*descending=*/true);
+  const Tensor share = sorted.softmax(1);
+  const Tensor goes = share.cumsum(1) - share >= p;
+  logits.masked_fill_(torch::empty_like(goes).scatter_(1, places, goes), kImpossible);
+}
+
+// Rows of a batch that are still open, each by the place of its prompt.
+using Rows = std::vector<std::size_t>;
+
+struct Texts {
+  std::span<const Prompt> prompts;
+  std::vector<Tokens> tokens;  // the new ones of each prompt
+
+  std::vector<const Tokens*> of(const Rows& rows) const {
+    std::vector<const Tokens*> texts;
+    for (const std::size_t row : rows) texts.push_back(&tokens[row]);
+    return texts;
+  }
+};
+
+Tensor draw(Tensor logits, const Texts& texts, const Rows& rows, const GenerateOptions& options) {
+  logits = logits / options.temperature;
+  keep_top_k(logits, options.top_k);
+  keep_top_p(logits, options.top_p);
+  std::vector<double> drawn;
+  for (const std::size_t row : rows) {
+    drawn.push_back(uniform(options.seed, texts.prompts[row].number, texts.tokens[row].size()));
+  }
+  const Tensor sums = logits.to(torch::kDouble).softmax(1).cumsum(1);
+  const Tensor place = torch::tensor(drawn, sums.options()).unsqueeze(1) * sums.narrow(1, sums.size(1) - 1, 1);
+  return torch::searchsorted(sums, place, /*out_int32=*/false, /*right=*/true).squeeze(1);
+}
+
+Tokens next_tokens(const Tensor& logits, const Texts& texts, const Rows& rows, const GenerateOptions& options) {
+  forbid(logits, texts.of(rows), options);
+  const bool is_greedy = options.temperature == 0;
+  const Tensor tokens = (is_greedy ? logits.argmax(1) : draw(logits, texts, rows, options)).cpu();
+  return {tokens.const_data_ptr<std::int64_t>(), tokens.const_data_ptr<std::int64_t>() + tokens.numel()};
+}
+
+// Continues all prompts at once. A row whose text has ended is computed no more.
+std::vector<Tokens> decode(Gpt2& model, std::span<const Prompt> prompts, const GenerateOptions& options) {
+  Texts texts{prompts, std::vector<Tokens>(prompts.size())};
+  Rows rows(prompts.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  Continuation continuation(model, prompts, options.max_new_tokens);
+  while (true) {
+    const Tokens next = next_tokens(continuation.logits(), texts, rows, options);
+    Rows open;
+    Tokens kept, kept_tokens;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      Tokens& text = texts.tokens[rows[i]];
+      if (next[i] == options.stop_token) continue;
+      text.push_back(next[i]);
+      if (static_cast<std::int64_t>(text.size()) == options.max_new_tokens) continue;
+      open.push_back(rows[i]);
+      kept.push_back(static_cast<std::int64_t>(i));
+      kept_tokens.push_back(next[i]);
+    }
+    if (kept.empty()) return std::move(texts.tokens);
+    rows = std::move(open);
+    continuation.append(kept, kept_tokens);
+  }
+}
+
+// Places of prompts, the shortest first: neighbours need little padding.
+Rows by_length(std::span<const Prompt> prompts) {
+  Rows order(prompts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return prompts[a].ids.size() < prompts[b].ids.size(); });
+  return order;
+}
+
+void check(const char* name, double value, double least, double most) {
+  if (value >= least && value <= most) return;
+  fail(ErrorKind::Config, str(name, " is ", value), str("give ", least, " to ", most));
+}
+
+}  // namespace
+
+void validate(const GenerateOptions& options) {
+  constexpr double kMost = 1'000'000;
+  const auto count = [&](const char* name, std::int64_t value, double least) {
+    check(name, static_cast<double>(value), least, kMost);
+  };
+  count("max-new-tokens", options.max_new_tokens, 1);
+  count("min-new-tokens", options.min_new_tokens, 0);
+  count("top-k", options.top_k, 0);
+  count("beams", options.beams, 1);
+  count("no-repeat-ngram", options.no_repeat_ngram, 0);
+  count("decode-batch", options.decode_batch, 1);
+  check("temperature", options.temperature, 0, 1000);
+  check("top-p", options.top_p, 0, 1);
+  check("length-penalty", options.length_penalty, -100, 100);
+  if (options.temperature == 0 && (options.top_k > 0 || options.top_p < 1)) {
+    fail(ErrorKind::Config, "top-k and top-p say what to draw from, and a temperature of 0 draws nothing",
+         "give --temperature 1");
+  }
+  if (options.temperature > 0 && options.beams > 1) {
+    fail(ErrorKind::Config,
+         str("beams is ", options.beams, " and temperature ", options.temperature, ", and beam search draws nothing"),
+         "give one of the two");
+  }
+}
+
+std::vector<Tokens> generate(Gpt2& model, std::span<const Prompt> prompts, const GenerateOptions& options) {
+  validate(options);
+  check_fit(prompts, options, model->options().context);
+  const Evaluating evaluating(*model);
+  const c10::InferenceMode no_gradients;
+  const Rows order = by_length(prompts);
+  const auto batch_size = static_cast<std::size_t>(options.decode_batch);
+  std::vector<Tokens> texts(prompts.size());
+  for (std::size_t begin = 0; begin < order.size(); begin += batch_size) {
+    const auto places = std::span(order).subspan(begin, std::min(batch_size, order.size() - begin));
+    std::vector<Prompt> batch;
+    for (const std::size_t place : places) batch.push_back(prompts[place]);
+    std::vector<Tokens> ended = options.beams > 1 ? beam_search(model, batch, options) : decode(model, batch, options);
+    for (std::size_t i = 0; i < places.size(); ++i) texts[places[i]] = std::move(ended[i]);
+  }
+  return texts;
+}
+
+}  // namespace tandem

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "models/gpt2/gpt2.h"
+
+namespace tandem {
+
+struct GenerateOptions {
+  std::int64_t max_new_tokens = 100;
+  std::int64_t min_new_tokens = 0;
+  double temperature = 0;
+  std::int64_t top_k = 0;
+  double top_p = 1;
+  std::int64_t beams = 1;
+  double length_penalty = 1;
+  std::int64_t no_repeat_ngram = 0;
+  std::int64_t decode_batch = 32;
+
+  // Not for the user to choose: the tokenizer's and the run's.
+  std::optional<std::int64_t> stop_token = {};
+  std::uint64_t seed = 0;
+};
+
+template <class Visitor>
+void visit_fields(GenerateOptions& o, Visitor&& field) {
+  field("max-new-tokens", o.max_new_tokens, "tokens after which a text ends");
+  field("min-new-tokens", o.min_new_tokens, "tokens before which a text does not end");
+  field("temperature", o.temperature, "divides the logits that tokens are drawn by; 0: always the most probable token");
+  field("top-k", o.top_k, "draw from this many most probable tokens; 0: from all");
+  field("top-p", o.top_p, "draw from the most probable tokens that together have this probability");
+  field("beams", o.beams, "texts that beam search keeps; 1: no beam search");
+  field("length-penalty", o.length_penalty, "beam search divides the log probability of a text by length ^ this");
+  field("no-repeat-ngram", o.no_repeat_ngram, "no so many tokens come twice in a text; 0: they may");
+  field("decode-batch", o.decode_batch, "prompts that are continued at the same time");
+}
+void validate(const GenerateOptions& options);
+
+using Tokens = std::vector<std::int64_t>;
+
+struct Prompt {
+  Tokens ids;
+  std::int64_t number = 0;  // of the sample: with the seed and the position it decides what is drawn
+};
+
+// What the model adds to each prompt, without the prompt and the stop token, in the order of the prompts. It depends
+// neither on the other prompts nor on the rank. A prompt that is empty, or too long for the context with all new
+// tokens, is an Error before anything is computed.
+std::vector<Tokens> generate(Gpt2& model, std::span<const Prompt> prompts, const GenerateOptions& options);
+
+}  // namespace tandem

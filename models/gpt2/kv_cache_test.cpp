@@ -1,0 +1,100 @@
+#include "models/gpt2/kv_cache.h"
+
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "base/error_test.h"
+#include "models/gpt2/gpt2.h"
+#include "models/gpt2/random_gpt2_test.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+using Lengths = std::vector<std::int64_t>;
+
+KvCache make_cache(const Gpt2& model, const Lengths& padding, std::int64_t capacity) {
+  return KvCache(model->options(), padding, capacity, torch::kFloat);
+}
+
+// Logits of all tokens, which go into the cache in pieces of these lengths.
+Tensor logits_in_pieces(Gpt2& model, const Tensor& ids, KvCache& cache, const Lengths& pieces) {
+  std::vector<Tensor> logits;
+  std::int64_t begin = 0;
+  for (const std::int64_t length : pieces) {
+    logits.push_back(model->head(model->hidden(ids.narrow(1, begin, length), cache)));
+    begin += length;
+  }
+  EXPECT_EQ(begin, ids.size(1));
+  return torch::cat(logits, 1);
+}
+
+TEST(D1, CachedLogitsAreTheUncachedOnesTokenByToken) {
+  Gpt2 model = random_gpt2();
+  const Tensor ids = random_ids(1, 12);
+  KvCache cache = make_cache(model, {0}, 12);
+  const Tensor cached = logits_in_pieces(model, ids, cache, Lengths(12, 1));
+  EXPECT_LT((cached - model->logits(ids)).abs().max().item<double>(), 1e-4);
+}
+
+TEST(D1, CachedLogitsAreTheUncachedOnesInPieces) {
+  Gpt2 model = random_gpt2();
+  const Tensor ids = random_ids(3, 20);
+  const Tensor uncached = model->logits(ids);
+  for (const Lengths& pieces : {Lengths{20}, {7, 1, 1, 11}, {1, 19}, {19, 1}, {4, 4, 4, 4, 4}}) {
+    KvCache cache = make_cache(model, {0, 0, 0}, 20);
+    EXPECT_LT((logits_in_pieces(model, ids, cache, pieces) - uncached).abs().max().item<double>(), 1e-4);
+  }
+}
+
+TEST(KvCache, PaddingOnTheLeftChangesNothing) {
+  Gpt2 model = random_gpt2();
+  const Lengths padding = {0, 5, 9}, pieces = {10, 1, 1, 4};
+  const Tensor ids = random_ids(3, 16);
+  KvCache cache = make_cache(model, padding, 16);
+  const Tensor cached = logits_in_pieces(model, ids, cache, pieces);
+  EXPECT_TRUE(cached.isfinite().all().item<bool>());
+  for (std::int64_t row = 0; row < 3; ++row) {
+    const std::int64_t count = 16 - padding[row];
+    const Tensor alone = model->logits(ids.narrow(0, row, 1).narrow(1, padding[row], count))[0];
+    EXPECT_LT((cached[row].narrow(0, padding[row], count) - alone).abs().max().item<double>(), 1e-4) << row;
+  }
+}
+
+TEST(KvCache, GoesOnWithSomeRowsInAnotherOrder) {
+  Gpt2 model = random_gpt2();
+  const Lengths padding = {0, 2, 4};
+  const Tensor ids = random_ids(3, 8);
+  const auto last_logits = [&](const Lengths& rows, const Tensor& tokens) {
+    KvCache cache = make_cache(model, padding, 10);
+    model->hidden(ids, cache);
+    cache.select(rows);
+    return model->head(model->hidden(tokens, cache)).squeeze(1);
+  };
+  const Tensor tokens = torch::tensor({{1}, {2}, {3}});
+  const Tensor all = last_logits({0, 1, 2}, tokens);
+  EXPECT_TRUE(last_logits({2, 0}, torch::tensor({{3}, {1}})).allclose(torch::stack({all[2], all[0]}), 1e-4, 1e-5));
+  const Tensor more = last_logits({1, 1, 2, 0}, torch::tensor({{2}, {2}, {3}, {1}}));
+  EXPECT_TRUE(more.allclose(torch::stack({all[1], all[1], all[2], all[0]}), 1e-4, 1e-5));
+}
+
+TEST(KvCache, TakesNoMoreTokensThanItHasPlaceFor) {
+  Gpt2 model = random_gpt2();  // with a context of 24
+  KvCache small = make_cache(model, {0, 3}, 10);
+  model->hidden(random_ids(2, 9), small);
+  EXPECT_EQ(error_of([&] { small.extend(2); }).message(),
+            "gpt2: 9 tokens and 2 more do not fit: there is room for 10 (a context of 24, a cache of 10)");
+  EXPECT_EQ(small.length(), 9);
+  small.extend(1);
+
+  KvCache large = make_cache(model, {2, 3}, 50);
+  EXPECT_EQ(error_of([&] { large.extend(27); }).message(),
+            "gpt2: 0 tokens and 27 more do not fit: there is room for 26 (a context of 24, a cache of 50)");
+  model->hidden(random_ids(2, 26), large);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+
+#include "models/gpt2/gpt2.h"
+
+namespace tandem {
+
+inline constexpr Gpt2Options kTinyGpt2{
+    .layers = 3, .heads = 2, .width = 16, .context = 24, .vocabulary = 50, .dropout = 0};
+
+// The same each time, with weights wide enough that every part of the model shows in the logits.
+inline Gpt2 random_gpt2(const Gpt2Options& options = kTinyGpt2) {
+  torch::manual_seed(3);
+  Gpt2 model(options);
+  const torch::NoGradGuard no_grad;
+  for (const torch::Tensor& parameter : model->parameters()) parameter.add_(torch::randn_like(parameter), 0.2);
+  return model;
+}
+
+inline torch::Tensor random_ids(std::int64_t rows, std::int64_t length) {
+  return torch::randint(kTinyGpt2.vocabulary, {rows, length}, torch::kLong);
+}
+
+}  // namespace tandem
