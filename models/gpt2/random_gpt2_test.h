@@ -13,6 +13,7 @@ inline constexpr Gpt2Options kTinyGpt2{
 
 // The same each time, with weights wide enough that every part of the model shows in the logits.
 inline Gpt2 random_gpt2(const Gpt2Options& options = kTinyGpt2) {
+  torch::set_num_threads(1);  // more only wait for each other on so little work
   torch::manual_seed(3);
   Gpt2 model(options);
   const torch::NoGradGuard no_grad;
