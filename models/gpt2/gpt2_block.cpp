@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "kernels/fast_linear.h"
+
 namespace tandem {
 
 using torch::Tensor;
@@ -15,7 +17,7 @@ WeightAndBiasImpl::WeightAndBiasImpl(Tensor initial_weight, bool has_bias)
   if (has_bias) bias = register_parameter("bias", torch::zeros(weight.size(0)));
 }
 
-Tensor WeightAndBiasImpl::linear(const Tensor& x) const { return at::linear(x, weight, bias); }
+Tensor WeightAndBiasImpl::linear(const Tensor& x) const { return fast_linear(x, weight, bias); }
 
 Tensor WeightAndBiasImpl::layer_norm(const Tensor& x) const {
   return at::layer_norm(x, weight.sizes(), weight, bias, 1e-5);

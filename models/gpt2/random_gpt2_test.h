@@ -9,7 +9,7 @@
 namespace tandem {
 
 inline constexpr Gpt2Options kTinyGpt2{
-    .layers = 3, .heads = 2, .width = 16, .context = 24, .vocabulary = 50, .dropout = 0};
+    .layers = 3, .heads = 4, .width = 64, .context = 24, .vocabulary = 50, .dropout = 0};
 
 // The same each time, with weights wide enough that every part of the model shows in the logits.
 inline Gpt2 random_gpt2(const Gpt2Options& options = kTinyGpt2) {

@@ -189,7 +189,7 @@ TEST(BadVocabularyFiles, AreNotWrittenWhereNothingCanBe) {
   const TempFile file("");
   const Error error = error_of([&] { Tokenizer(ab_vocabulary()).save(file.path()); });
   EXPECT_EQ(error.kind(), ErrorKind::Data);
-  EXPECT_NE(error.message().find("cannot write " + file.path()), std::string::npos) << error.message();
+  EXPECT_NE(error.message().find("cannot make " + file.path()), std::string::npos) << error.message();
 }
 
 }  // namespace

@@ -1,0 +1,7 @@
+#include "kernels/matvec_rows.h"
+
+namespace tandem {
+
+void matvec_plain(const MatVec& product) { multiply<16>(product); }
+
+}  // namespace tandem
