@@ -28,7 +28,7 @@ std::vector<std::int64_t> padding_of(std::span<const Prompt> prompts) {
 // Padded on the left, so that all rows end with a token that another follows.
 Tensor padded(std::span<const Prompt> prompts) {
   const auto rows = static_cast<std::int64_t>(prompts.size());
-  const Tensor ids = torch::zeros({rows, longest(prompts)}, torch::kLong);
+  Tensor ids = torch::zeros({rows, longest(prompts)}, torch::kLong);
   for (std::int64_t row = 0; row < rows; ++row) {
     const Tokens& tokens = prompts[row].ids;
     std::copy(tokens.begin(), tokens.end(), ids[row].data_ptr<std::int64_t>() + ids.size(1) - tokens.size());

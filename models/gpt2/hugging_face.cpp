@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -21,9 +20,9 @@ constexpr std::string_view kPrefix = "transformer.";
 constexpr double kNormEpsilon = 1e-5;
 
 // One setting, or the value that transformers takes where it is missing or null.
-Json setting(const Json& config, std::string_view name, Json otherwise) {
+Json setting(const Json& config, std::string_view name, const Json& otherwise) {
   const Json* value = config.find(name);
-  return value == nullptr || value->is_null() ? std::move(otherwise) : *value;
+  return value == nullptr || value->is_null() ? otherwise : *value;
 }
 
 void require(const Json& config, std::string_view where, std::string_view name, const Json& expected) {

@@ -42,7 +42,7 @@ void KvCache::extend(std::int64_t count) {
 
 Tensor KvCache::positions() const {
   const auto integers = tensors_.dtype(torch::kLong);
-  const Tensor places = torch::arange(begin_, length_, integers).unsqueeze(0);
+  Tensor places = torch::arange(begin_, length_, integers).unsqueeze(0);
   if (!has_padding()) return places;
   return (places - torch::tensor(padding_, integers).unsqueeze(1)).clamp_min(0);
 }

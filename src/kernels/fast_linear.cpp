@@ -28,7 +28,8 @@ Tensor input_of(const Tensor& x) {
 }
 
 Tensor multiply_row(const Tensor& x, const Tensor& weight) {
-  const Tensor input = input_of(x), output = torch::empty(weight.size(0), torch::kFloat);
+  const Tensor input = input_of(x);
+  Tensor output = torch::empty(weight.size(0), torch::kFloat);
   const auto multiply = matvec_variants().front().multiply;
   const auto columns = static_cast<std::size_t>(weight.size(1));
   const auto* first = static_cast<const char*>(weight.const_data_ptr());

@@ -51,7 +51,7 @@ class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> 
     const Tensor matrix = weight.to(type);
     const Tensor x_grad = needs_x ? torch::empty_like(x, torch::kFloat) : Tensor();
     const Tensor weight_grad = needs_weight ? torch::zeros_like(weight, torch::kFloat) : Tensor();
-    const Tensor sum = torch::zeros({}, x.options().dtype(torch::kFloat));
+    Tensor sum = torch::zeros({}, x.options().dtype(torch::kFloat));
 
     const std::int64_t rows = std::max<std::int64_t>(1, max_elements / weight.size(0));
     for (std::int64_t begin = 0; begin < x.size(0); begin += rows) {
