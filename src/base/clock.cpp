@@ -6,10 +6,9 @@
 #include <array>
 #include <climits>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -27,8 +26,7 @@ std::chrono::milliseconds since_boot() {
 
 std::chrono::milliseconds process_start() {
   constexpr std::size_t kStartTime = 20;  // the field, counted from after the name, which may have spaces
-  std::ifstream file("/proc/self/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = read_if_there("/proc/self/stat").value_or("");
   const std::size_t name_end = text.rfind(')');
   const std::vector<std::string> fields = split(text.substr(std::min(text.size(), name_end)), ' ');
   const auto ticks = fields.size() > kStartTime ? to_unsigned(fields[kStartTime]) : std::nullopt;

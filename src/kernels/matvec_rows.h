@@ -7,17 +7,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/vector.h"
 #include "kernels/matvec.h"
 
 namespace tandem {
 namespace {
-
-template <class T, std::size_t kBytes>
-struct VectorOf {
-  typedef T Type __attribute__((vector_size(kBytes)));  // an alias cannot carry the attribute
-};
-template <class T, std::size_t kBytes>
-using Vector = typename VectorOf<T, kBytes>::Type;
 
 template <class To, class From>
 To load(const From* from) {

@@ -6,15 +6,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/vector.h"
+
 namespace tandem {
 namespace {
-
-template <class T, std::size_t kBytes>
-struct VectorOf {
-  typedef T Type __attribute__((vector_size(kBytes)));  // an alias cannot carry the attribute
-};
-template <class T, std::size_t kBytes>
-using Vector = typename VectorOf<T, kBytes>::Type;
 
 template <class To, class From>
 To bits_as(From from) {
