@@ -41,7 +41,8 @@ void train(tandem::Accelerator& accelerator, const Options& options) {
   const auto [begin, end] = tandem::indices_of(tandem::shard_of(accelerator.world()), points.size(0));
   const auto mine = points.slice(0, begin, end);
   const auto errors = accelerator.gather((net->forward(mine) - torch::sin(mine)).abs());
-  accelerator.end_training({{"largest error", errors.max().item<double>()}}, "zero everywhere: 1");
+  accelerator.end_training({{"largest error", errors.max().item<double>()}},
+                           {{"zero everywhere", {{"largest error", 1.0}}}});
 }
 
 int main(int argc, char** argv) {

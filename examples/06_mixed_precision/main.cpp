@@ -52,7 +52,7 @@ void train(tandem::Accelerator& accelerator, const Options& options) {
   const auto averaged = ema.swap_in();
   const auto autocast = accelerator.autocast();
   const double share = (net->forward(points).argmax(1) == labels).to(torch::kFloat).mean().item<double>();
-  accelerator.end_training({{"correct", share}}, "a coin: 0.5");
+  accelerator.end_training({{"correct", share}}, {{"a coin", {{"correct", 0.5}}}});
 }
 
 int main(int argc, char** argv) {

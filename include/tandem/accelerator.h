@@ -85,8 +85,8 @@ class Accelerator {
     return Batches<Samples>(*this, samples);
   }
 
-  // This rank's part of `num_samples` samples, in the order of the seed.
-  Sampler sampler(std::int64_t num_samples) const;
+  // This rank's part of `num_samples` samples, in the order of the seed, or in `order`.
+  Sampler sampler(std::int64_t num_samples, EpochOrder order = {}) const;
 
   // While what it returns lives, a micro-batch is computed: dropout draws from its own numbers, matrices are multiplied
   // in the precision of the run, and gradients stay here unless it is the last of its step.
@@ -161,9 +161,10 @@ class Accelerator {
   void set_trigger();
   bool check_trigger();
 
-  // After the loop: says how it ended; with --json prints `result`, by default the last loss. `baseline` says what that
-  // is worth: "an untrained model: 10.82".
-  void end_training(const EventFields& result = {}, const std::string& baseline = {});
+  // After the loop: says how it ended; with --json prints `result`, by default the last loss, and the baselines that
+  // say what it is worth. `next` is the command to try next; where steps are left, that is the one which goes on.
+  void end_training(const EventFields& result = {}, const std::vector<Baseline>& baselines = {},
+                    const std::string& next = {});
   void close();  // the same where nobody did it, also when the model is gone: run_worker calls it after the body
 
   // Saves the step in work when it is done, besides those that --save-every names; one rank's wish is enough. Before

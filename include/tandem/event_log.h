@@ -13,6 +13,12 @@ namespace tandem {
 using EventValue = std::variant<bool, std::int64_t, double, std::string>;
 using EventFields = std::vector<std::pair<std::string, EventValue>>;
 
+// What a way that takes no learning reaches, by the names of the result that it is beside.
+struct Baseline {
+  std::string name;  // "an untrained model"
+  EventFields values;
+};
+
 // What happened in a run, as one JSON object a line (events.jsonl):
 //
 //   log.write({{"event", "step"}, {"step", 120}, {"loss", 3.4127}});

@@ -36,7 +36,7 @@ struct RunEnd {
   std::int64_t num_skipped = 0;                        // steps whose gradient overflowed
   std::string why_stopped = {};                        // empty: all steps are done
   std::string result = {};                             // "loss 3.2101"
-  std::string baseline = {};                           // what the result is worth: "an untrained model: 10.82"
+  std::vector<std::string> baselines = {};             // what the result is worth: "an untrained model: loss 10.82"
   std::optional<std::int64_t> replicas_equal_at = {};  // the step after which they were compared last
   bool are_shards_disjoint = false;                    // the ids of the samples were compared over the ranks
   std::vector<RankTimes> times = {};                   // of each rank

@@ -4,7 +4,9 @@
 #include <tandem/config.h>
 #include <tandem/world.h>
 
+#include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,14 @@ namespace tandem {
 // The `main` of a worker: calls `body` with this rank's place in the world. An exception is printed on standard error
 // as one sentence with a hint and the rank, and becomes an exit code (docs/errors.md); otherwise the code is 0.
 int run_worker(const std::function<void(const World& world)>& body);
+
+// How a program was executed. One with commands of its own says which word its flags begin with.
+struct CommandWords {
+  std::vector<std::string> words;
+  std::size_t first_flag = 1;
+
+  std::span<const std::string> flags() const { return std::span(words).subspan(first_flag); }
+};
 
 namespace detail {
 
@@ -23,8 +33,19 @@ struct WorkerOptions {
   const AcceleratorOptions& accelerator;  // that some of the fields set
 };
 
-int run_worker(const std::vector<std::string>& command, const ProgramText& program, const WorkerOptions& options,
+int run_worker(const CommandWords& command, const ProgramText& program, const WorkerOptions& options,
                const std::function<void(Accelerator&)>& body);
+
+// The same of one that trains nothing.
+struct RankedOptions {
+  std::vector<Field> fields;
+  std::function<void()> validate;
+  const RankOptions& ranks;
+  const CommOptions& comm;
+};
+
+int run_worker(const CommandWords& command, const ProgramText& program, const RankedOptions& options,
+               const std::function<void(Communicator&)>& body);
 
 }  // namespace detail
 
@@ -35,10 +56,28 @@ int run_worker(const std::vector<std::string>& command, const ProgramText& progr
 template <HasFields Options>
 int run_worker(int argc, char** argv, const ProgramText& program, Options& options,
                const std::function<void(Accelerator&)>& body) {
+  return run_worker(CommandWords{{argv, argv + argc}}, program, options, body);
+}
+template <HasFields Options>
+int run_worker(const CommandWords& command, const ProgramText& program, Options& options,
+               const std::function<void(Accelerator&)>& body) {
   return detail::run_worker(
-      std::vector<std::string>(argv, argv + argc), program,
+      command, program,
       {.fields = fields_of(options), .validate = [&] { validate_fields(options); }, .accelerator = options.accelerator},
       body);
+}
+
+// The same for a program that trains nothing, such as an evaluation. Its options have the members `ranks` and `comm`,
+// and it has no folder.
+template <HasFields Options>
+int run_worker(const CommandWords& command, const ProgramText& program, Options& options,
+               const std::function<void(Communicator&)>& body) {
+  return detail::run_worker(command, program,
+                            {.fields = fields_of(options),
+                             .validate = [&] { validate_fields(options); },
+                             .ranks = options.ranks,
+                             .comm = options.comm},
+                            body);
 }
 
 }  // namespace tandem

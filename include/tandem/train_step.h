@@ -20,6 +20,7 @@ namespace tandem {
 struct LossSum {
   torch::Tensor sum;
   std::int64_t count = 0;
+  std::int64_t work = 0;  // what the model read for it, by which its speed is measured; 0: no more than the count
 };
 
 struct StepOptions {
@@ -33,6 +34,7 @@ struct StepOptions {
 struct StepResult {
   double loss = 0;         // the mean over all ranks
   std::int64_t count = 0;  // of what
+  std::int64_t work = 0;   // that all ranks did for it, in the unit of the losses
   double norm = 0;         // of its gradient, before clipping
   bool was_skipped =
       false;  // the scaled gradient overflowed, on all ranks alike: weights and optimizer stay as they were

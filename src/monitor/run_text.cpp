@@ -46,10 +46,6 @@ std::string steps_text(const RunEnd& end) {
              end.why_stopped.empty() ? "" : str("; stopped early: ", end.why_stopped));
 }
 
-std::string result_text(const RunEnd& end) {
-  return end.baseline.empty() ? end.result : str(end.result, " (", end.baseline, ")");
-}
-
 std::string replicas_text(const RunEnd& end) {
   if (!end.replicas_equal_at) return "not compared";
   return str("equal to the bit on all ranks after step ", *end.replicas_equal_at);
@@ -84,7 +80,8 @@ std::string start_text(const RunStart& start) {
 std::string end_text(const RunEnd& end) {
   const bool has_peers = end.num_ranks > 1 && end.num_steps > 0;
   return labelled({{"done", steps_text(end)},
-                   {"result", result_text(end)},
+                   {"result", end.result},
+                   {"baseline", join(end.baselines, "\n")},
                    {"replicas", has_peers ? replicas_text(end) : ""},
                    {"samples", !has_peers                ? ""
                                : end.are_shards_disjoint ? "no sample went to two ranks"

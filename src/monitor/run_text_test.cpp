@@ -40,7 +40,7 @@ TEST(RunEnd, SaysWhatWasVerified) {
                       .seconds = 424.2,
                       .num_skipped = 3,
                       .result = "loss 3.2101",
-                      .baseline = "an untrained model: 10.82",
+                      .baselines = {"an untrained model: loss 10.82", "the mean: loss 9.1"},
                       .replicas_equal_at = 2000,
                       .are_shards_disjoint = true,
                       .times = {{0.200, 0.005, 0.010}, {0.210, 0.002, 0.003}},
@@ -48,7 +48,9 @@ TEST(RunEnd, SaysWhatWasVerified) {
                       .folder = "runs/demo",
                       .next = "tandem summarize predict --run-dir runs/demo"}),
             "done      2000 steps in 7m04s on 2 ranks\n"
-            "result    loss 3.2101 (an untrained model: 10.82)\n"
+            "result    loss 3.2101\n"
+            "baseline  an untrained model: loss 10.82\n"
+            "          the mean: loss 9.1\n"
             "replicas  equal to the bit on all ranks after step 2000\n"
             "samples   no sample went to two ranks\n"
             "skipped   3 of 2000 steps: their gradients overflowed\n"

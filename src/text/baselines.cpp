@@ -63,12 +63,10 @@ std::string_view first_ten_words(std::string_view dialogue) {
   return text.substr(0, end);
 }
 
-Baselines score_baselines(const SummarySets& sets) {
-  const std::string constant = best_constant(sets.train);
-  return {.constant_text = constant,
-          .constant = mean_score(sets.held_out, [&](std::string_view) { return std::string_view(constant); }),
-          .lead_sentence = mean_score(sets.held_out, lead_sentence),
-          .first_ten_words = mean_score(sets.held_out, first_ten_words)};
+Baselines score_baselines(std::string_view constant, std::span<const SummarySample> held_out) {
+  return {.constant = mean_score(held_out, [&](std::string_view) { return constant; }),
+          .lead_sentence = mean_score(held_out, lead_sentence),
+          .first_ten_words = mean_score(held_out, first_ten_words)};
 }
 
 }  // namespace tandem

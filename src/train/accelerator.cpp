@@ -116,12 +116,13 @@ void Accelerator::prepare(Ema& ema) {
   run_->ema = &ema;
 }
 
-Sampler Accelerator::sampler(std::int64_t num_samples) const {
+Sampler Accelerator::sampler(std::int64_t num_samples, EpochOrder order) const {
   return {{.num_samples = num_samples,
            .batch_size = run_->plan.batch_size,
            .batches_per_step = run_->plan.batches_per_step(),
            .seed = run_->options.training.seed},
-          shard_of(world())};
+          shard_of(world()),
+          std::move(order)};
 }
 
 void Accelerator::begin(SampleSource source) {
@@ -245,7 +246,8 @@ void Accelerator::end_step() {
   run.metric.reset();
 }
 
-void Accelerator::end_training(const EventFields& result, const std::string& baseline) {
+void Accelerator::end_training(const EventFields& result, const std::vector<Baseline>& baselines,
+                               const std::string& next) {
   Run& run = *run_;
   if (!run.training || std::exchange(run.has_ended, true)) return;
   if (run.result) end_step();                                       // the user left the loop in the middle
@@ -254,10 +256,10 @@ void Accelerator::end_training(const EventFields& result, const std::string& bas
   run.training->wait_for_save();
   const bool must_go_on = run.training->step() < run.training->num_steps();
   run.monitor.end({.values = result,
-                   .baseline = baseline,
+                   .baselines = baselines,
                    .why_stopped = run.training->why_stopped(),
                    .replicas_equal_at = run.training->replicas_equal_at(),
-                   .next = must_go_on ? run.place.go_on : ""});
+                   .next = must_go_on ? run.place.go_on : next});
 }
 
 void Accelerator::close() {

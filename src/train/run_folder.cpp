@@ -181,7 +181,6 @@ std::vector<std::string> without_flag(const std::vector<std::string>& words, con
 }  // namespace
 
 void validate(const RunOptions& o) {
-  if (o.nproc.value_or(1) < 1) fail(ErrorKind::Config, str("nproc is ", *o.nproc), "give at least 1");
   if (o.run_dir.empty()) fail(ErrorKind::Config, "run-dir is empty", "give a folder; '.' is the current one");
   if (std::ranges::any_of(o.name, [](unsigned char c) { return std::iscntrl(c) != 0; })) {
     fail(ErrorKind::Config, "name has a character that no screen shows", "give letters, digits, '-', '_' and '.'");

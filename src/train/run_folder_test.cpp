@@ -192,20 +192,21 @@ TEST(RunOptions, RefuseNamesThatAreNoFolderOfTheirOwn) {
   }
   EXPECT_EQ(error_of([] { validate(RunOptions{.name = "a\x1b[31m"}); }).message(),
             "name has a character that no screen shows");
-  EXPECT_EQ(error_of([] { validate(RunOptions{.nproc = 0}); }).message(), "nproc is 0");
-  EXPECT_EQ(error_of([] { validate(RunOptions{.nproc = 1, .name = "lr-0.1"}); }).message(), "");
+  EXPECT_EQ(error_of([] { validate(RunOptions{.name = "lr-0.1"}); }).message(), "");
 }
 
 TEST_F(RunFolder, HoldsSettingsThatBeginAnotherRunWhenTheyAreTakenAgain) {
-  options_ = {.run = {.nproc = 2, .device = "cpu", .run_dir = runs_, .name = "first"}, .resume = "auto", .lr = 1.0 / 3};
+  options_ = {.run = {.ranks = {.nproc = 2, .device = "cpu"}, .run_dir = runs_, .name = "first"},
+              .resume = "auto",
+              .lr = 1.0 / 3};
   const fs::path folder = make();
   options_.resume = "latest";
   record(folder);
 
   const ToyOptions again = taken_again(folder);
   EXPECT_EQ(again.lr, 1.0 / 3);
-  EXPECT_EQ(again.run.nproc, 2);
-  EXPECT_EQ(again.run.device, "cpu");
+  EXPECT_EQ(again.run.ranks.nproc, 2);
+  EXPECT_EQ(again.run.ranks.device, "cpu");
   EXPECT_EQ(again.run.run_dir, runs_);
   EXPECT_EQ(again.run.name, "");
   EXPECT_EQ(again.resume, "auto");

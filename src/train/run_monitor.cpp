@@ -68,6 +68,18 @@ void add_to(TensorBoard& board, const std::string& tag, const EventValue& value,
   board.scalar(tag, std::visit(number, value), step);
 }
 
+std::vector<std::string> texts_of(const std::vector<Baseline>& baselines) {
+  std::vector<std::string> texts;
+  for (const auto& [name, values] : baselines) texts.push_back(str(name, ": ", text_of(values)));
+  return texts;
+}
+
+Json::Object baselines_json(const std::vector<Baseline>& baselines) {
+  Json::Object json;
+  for (const auto& [name, values] : baselines) json.emplace_back(name, json_of(values));
+  return json;
+}
+
 // Of two values with one name the later one counts.
 EventFields merge(EventFields fields, const EventFields& values) {
   for (const auto& value : values) {
@@ -198,7 +210,7 @@ void RunMonitor::end_step(const StepEnd& end) {
   all_.add(times);
   ++step_;
   if (is_main()) {
-    const Speed speed = meter_.add(end.result.count, seconds);
+    const Speed speed = meter_.add(std::max(end.result.work, end.result.count), seconds);
     const StepReport report = report_of(end, seconds, speed);
     show(report, speed);
     record(report, times);
@@ -297,7 +309,7 @@ void RunMonitor::end(const RunResult& result) {
                        .num_skipped = num_skipped_,
                        .why_stopped = result.why_stopped,
                        .result = text_of(values),
-                       .baseline = result.baseline,
+                       .baselines = texts_of(result.baselines),
                        .replicas_equal_at = result.replicas_equal_at,
                        .are_shards_disjoint = are_shards_disjoint_,
                        .times = times,
@@ -312,7 +324,9 @@ void RunMonitor::end(const RunResult& result) {
                                     {"why_stopped", result.why_stopped}},
                                    values);
   if (events_) events_->write(merge({{"event", "end"}}, fields));
-  if (options_.json && !write_all(screen_.output, str(json_text(json_of(fields)), '\n'))) {
+  Json::Object json = json_of(fields);
+  if (!result.baselines.empty()) json.emplace_back("baselines", baselines_json(result.baselines));
+  if (options_.json && !write_all(screen_.output, str(json_text(json), '\n'))) {
     fail(ErrorKind::Data, str("cannot write the result to standard output: ", errno_text(errno)),
          "check where it is sent");
   }

@@ -46,8 +46,8 @@ struct StepEnd {
 };
 
 struct RunResult {
-  EventFields values = {};       // such as those of an evaluation; empty: the loss of the last step
-  std::string baseline = {};     // what they are worth: "an untrained model: 10.82"
+  EventFields values = {};  // such as those of an evaluation; empty: the loss of the last step
+  std::vector<Baseline> baselines = {};
   std::string why_stopped = {};  // Training::why_stopped()
   std::optional<std::int64_t> replicas_equal_at = {};
   std::string next = {};  // the command for the next thing to do; after a stop: the one that goes on

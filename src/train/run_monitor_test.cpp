@@ -104,7 +104,7 @@ TEST(RunMonitor, SaysWhatDecidesTheResultAndWhatWasVerified) {
     monitor.log({{"eval/loss", 3.125}});
     screen.pass(1s);
     monitor.end({.values = {{"loss", 3.125}, {"rouge1", 0.41237}, {"samples", std::int64_t{12}}},
-                 .baseline = "an untrained model: 10.82",
+                 .baselines = {{"an untrained model", {{"loss", 10.82}}}},
                  .why_stopped = "SIGTERM",
                  .replicas_equal_at = 6,
                  .next = "tandem run -n 2 train --resume auto"});
@@ -125,7 +125,8 @@ step 4/6 | epoch 2/2 | loss 3.5000 | norm 0.50 | lr 1.0e-03 | 250 ms | 2.00k tok
 a line of the user's
 step 6/6 | epoch 2/2 | loss 3.0000 | norm 0.50 | lr 1.0e-03 | 250 ms | 2.00k tok/s | 2 ranks | eta 0s
 done      3 steps in 2s on 2 ranks; stopped early: SIGTERM
-result    loss 3.1250, rouge1 0.4124, samples 12 (an untrained model: 10.82)
+result    loss 3.1250, rouge1 0.4124, samples 12
+baseline  an untrained model: loss 10.8200
 replicas  equal to the bit on all ranks after step 6
 samples   no sample went to two ranks
 skipped   none

@@ -62,6 +62,13 @@ std::filesystem::path open_run_folder(const RunRequest& request, const WorkerEnv
   return comm.all_gather_bytes(is_main ? make_run_folder(request, env, now).native() : "").front();
 }
 
+// The folder is made before the ranks are, so that their output is kept in it.
+Variables prepare_launch(const RunRequest& request, const WorkerEnv& env) {
+  const std::filesystem::path folder = make_run_folder(request, env, std::chrono::system_clock::now());
+  lock_run_folder(folder);  // for a moment: the launcher would write into the logs of a run that is there already
+  return {{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_LOG_DIR", folder / "logs"}};
+}
+
 }  // namespace
 
 int run_worker(const std::function<void(const World& world)>& body) {
@@ -73,15 +80,15 @@ int run_worker(const std::function<void(const World& world)>& body) {
   });
 }
 
-int detail::run_worker(const std::vector<std::string>& command, const ProgramText& program,
-                       const WorkerOptions& options, const std::function<void(Accelerator&)>& body) {
+int detail::run_worker(const CommandWords& command, const ProgramText& program, const WorkerOptions& options,
+                       const std::function<void(Accelerator&)>& body) {
   return code_of([&](std::string& where) {
     const WorkerEnv env = read_worker_env();
     if (env.is_launched) where = place_text(env.world);
-    const LoadedConfig loaded = load_fields(options.fields, std::span(command).subspan(1), program, options.validate);
+    const LoadedConfig loaded = load_fields(options.fields, command.flags(), program, options.validate);
     if (loaded.text) return print(*loaded.text);
-    const RunRequest request{program.name, command, options.accelerator.run, loaded.fields};
-    launch_if_needed(request, env);
+    const RunRequest request{program.name, command.words, options.accelerator.run, loaded.fields};
+    launch_if_needed(options.accelerator.run.ranks, command.words, env, [&] { return prepare_launch(request, env); });
     std::signal(SIGPIPE, SIG_IGN);  // a reader of our output that has gone is no reason to end hours of training
     where = place_text(env.world);
     keep_freed_memory();
@@ -97,6 +104,21 @@ int detail::run_worker(const std::vector<std::string>& command, const ProgramTex
                              .record_start = [&] { record_start(folder, request, env, devices, now); }});
     body(accelerator);
     accelerator.close();
+  });
+}
+
+int detail::run_worker(const CommandWords& command, const ProgramText& program, const RankedOptions& options,
+                       const std::function<void(Communicator&)>& body) {
+  return code_of([&](std::string& where) {
+    const WorkerEnv env = read_worker_env();
+    if (env.is_launched) where = place_text(env.world);
+    const LoadedConfig loaded = load_fields(options.fields, command.flags(), program, options.validate);
+    if (loaded.text) return print(*loaded.text);
+    launch_if_needed(options.ranks, command.words, env, [] { return Variables(); });
+    where = env.world.size > 1 ? place_text(env.world) : "";
+    keep_freed_memory();
+    Communicator comm = Communicator::join(options.comm);
+    body(comm);
   });
 }
 

@@ -49,13 +49,14 @@ std::vector<fs::path> places_near(const fs::path& program) {
 }
 
 // The launcher's flags, then this program again with its own.
-std::vector<std::string> launch_command(const fs::path& launcher, const fs::path& program, const RunRequest& request) {
+std::vector<std::string> launch_command(const fs::path& launcher, const fs::path& program, const RankOptions& options,
+                                        const std::vector<std::string>& command) {
   std::vector<std::string> words = {launcher, "run"};
-  if (request.options.nproc) words.insert(words.end(), {"--nproc", str(*request.options.nproc)});
-  const bool is_auto = request.options.device == kAuto;
-  if (!is_auto || !kTorchHasCuda) words.insert(words.end(), {"--device", is_auto ? "cpu" : request.options.device});
+  if (options.nproc) words.insert(words.end(), {"--nproc", str(*options.nproc)});
+  const bool is_auto = options.device == kAuto;
+  if (!is_auto || !kTorchHasCuda) words.insert(words.end(), {"--device", is_auto ? "cpu" : options.device});
   words.push_back(program);
-  words.insert(words.end(), request.command.begin() + 1, request.command.end());
+  words.insert(words.end(), command.begin() + 1, command.end());
   return words;
 }
 
@@ -85,19 +86,22 @@ bool are_devices(const std::string& wanted, const WorkerEnv& env, const std::vec
 
 }  // namespace
 
-void launch_if_needed(const RunRequest& request, const WorkerEnv& env) {
-  const std::vector<std::string> gpus = gpus_here();
-  if (env.is_launched) return check_launched(request.options, env, gpus);
-  if (!needs_launcher(request.options, gpus)) return;
-  const fs::path program = own_program();
-  const fs::path launcher = find_launcher(program, path_folders());  // first: without it there is no run, and no folder
-  const fs::path folder = make_run_folder(request, env, std::chrono::system_clock::now());
-  lock_run_folder(folder);  // for a moment: the launcher would write into the logs of a run that is there already
-  become_program(launch_command(launcher, program, request),
-                 environment_with({{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_LOG_DIR", folder / "logs"}}));
+void validate(const RankOptions& o) {
+  if (o.nproc.value_or(1) < 1) fail(ErrorKind::Config, str("nproc is ", *o.nproc), "give at least 1");
 }
 
-bool needs_launcher(const RunOptions& options, const std::vector<std::string>& visible_gpus) {
+void launch_if_needed(const RankOptions& options, const std::vector<std::string>& command, const WorkerEnv& env,
+                      const std::function<Variables()>& prepare) {
+  const std::vector<std::string> gpus = gpus_here();
+  if (env.is_launched) return check_launched(options, env, gpus);
+  if (!needs_launcher(options, gpus)) return;
+  const fs::path program = own_program();
+  const fs::path launcher = find_launcher(program, path_folders());  // first: without it there is nothing to prepare
+  const Variables variables = prepare();
+  become_program(launch_command(launcher, program, options, command), environment_with(variables));
+}
+
+bool needs_launcher(const RankOptions& options, const std::vector<std::string>& visible_gpus) {
   const DevicePlan plan = plan_devices(options.device, options.nproc, true, visible_gpus);
   return plan.num_ranks > 1 || options.device != kAuto || is_launcher_told();
 }
@@ -117,7 +121,7 @@ fs::path find_launcher(const fs::path& program, const std::vector<fs::path>& pat
        str("add the folder of `tandem` to PATH; or start this with it: `tandem run -n 2 ", program, " ...`"));
 }
 
-void check_launched(const RunOptions& options, const WorkerEnv& env, const std::vector<std::string>& visible_gpus) {
+void check_launched(const RankOptions& options, const WorkerEnv& env, const std::vector<std::string>& visible_gpus) {
   if (!env.run_folder.empty()) return;  // by these very options
   constexpr const char* kHint =
       "the launcher decides: leave the flag out here, or start the program without a launcher";

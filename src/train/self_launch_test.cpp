@@ -75,7 +75,7 @@ TEST(FindLauncher, SaysWhereItLookedInVain) {
 }
 
 // What is wrong with the options in a rank that a launcher gave these devices; empty: nothing.
-std::string contradiction(const RunOptions& options, const Names& devices, const Names& visible = {},
+std::string contradiction(const RankOptions& options, const Names& devices, const Names& visible = {},
                           const std::string& run_folder = {}) {
   const int count = static_cast<int>(devices.size());
   const WorkerEnv env{.world = {.size = 2 * count, .local_size = count},

@@ -130,6 +130,7 @@ StepResult Step::update(double lr, double max_norm) {
   const Tally total = losses_.total();
   StepResult result = update_by_mean_of(total.count, lr, max_norm);
   result.loss = total.sum / total.count;
+  result.work = static_cast<std::int64_t>(total.work);
   check_result(result);
   return result;
 }

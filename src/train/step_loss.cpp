@@ -55,21 +55,24 @@ Tally StepLoss::total() const {
 
 Tally StepLoss::mine() const {
   std::vector<Tally> tallies;
-  for (const BatchLoss& loss : losses_) tallies.push_back({loss.value(), static_cast<double>(loss.count), 1});
+  for (const BatchLoss& loss : losses_) {
+    const std::int64_t work = std::max(loss.work, loss.count);
+    tallies.push_back({loss.value(), static_cast<double>(loss.count), static_cast<double>(work), 1});
+  }
   return sum_of(tallies);
 }
 
 // One of each rank.
 std::vector<Tally> StepLoss::gather(const Tally& mine) const {
   const auto options = torch::TensorOptions(torch::kDouble).device(comm_.device());
-  const Tensor all = torch::empty({comm_.world().size, 3}, options);
-  comm_.all_gather(torch::tensor({mine.sum, mine.count, mine.num_batches}, options), all).wait();
+  const Tensor all = torch::empty({comm_.world().size, 4}, options);
+  comm_.all_gather(torch::tensor({mine.sum, mine.count, mine.work, mine.num_batches}, options), all).wait();
   comm_.confirm();
   const Tensor host = all.cpu();
   std::vector<Tally> tallies;
   for (std::int64_t rank = 0; rank < host.size(0); ++rank) {
     const double* row = host[rank].const_data_ptr<double>();
-    tallies.push_back({row[0], row[1], row[2]});
+    tallies.push_back({row[0], row[1], row[2], row[3]});
   }
   return tallies;
 }

@@ -13,10 +13,11 @@ namespace tandem {
 struct Tally {
   double sum = 0;
   double count = 0;
+  double work = 0;
   double num_batches = 0;
 
   friend Tally operator+(const Tally& a, const Tally& b) {
-    return {a.sum + b.sum, a.count + b.count, a.num_batches + b.num_batches};
+    return {a.sum + b.sum, a.count + b.count, a.work + b.work, a.num_batches + b.num_batches};
   }
 };
 
@@ -28,7 +29,7 @@ class StepLoss {
 
   // Of the next micro-batch of this rank.
   void add(const LossSum& loss, std::span<const std::int64_t> ids) {
-    losses_.push_back({loss.sum.detach(), loss.count, {ids.begin(), ids.end()}});
+    losses_.push_back({loss.sum.detach(), loss.count, loss.work, {ids.begin(), ids.end()}});
   }
 
   // Over all micro-batches of all ranks, along the tree of exact mode. What is not finite, or counts nothing, is the
@@ -43,6 +44,7 @@ class StepLoss {
   struct BatchLoss {
     torch::Tensor sum;
     std::int64_t count = 0;
+    std::int64_t work = 0;
     std::vector<std::int64_t> ids;
 
     double value() const { return count == 0 ? 0 : sum.item<double>(); }  // the mean of nothing is not a number

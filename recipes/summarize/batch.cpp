@@ -1,0 +1,33 @@
+#include "recipes/summarize/batch.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "models/gpt2/gpt2.h"
+
+namespace tandem {
+
+TokenBatch make_batch(const std::vector<TokenFile::Sample>& samples, TokenId padding, std::int64_t context, bool pin) {
+  constexpr std::int64_t kMultiple = 8;
+  std::int64_t length = 1;
+  for (const auto& sample : samples) length = std::max(length, std::ssize(sample.ids) - 1);
+  length = std::min((length + kMultiple - 1) / kMultiple * kMultiple, context);
+
+  const auto options = torch::TensorOptions(torch::kLong).pinned_memory(pin);
+  TokenBatch batch;
+  batch.ids = torch::full({std::ssize(samples), length}, padding, options);
+  batch.targets = torch::full({std::ssize(samples), length}, kNoTarget, options);
+  auto* ids = batch.ids.mutable_data_ptr<std::int64_t>();
+  auto* targets = batch.targets.mutable_data_ptr<std::int64_t>();
+  for (const auto& [tokens, summary_begin] : samples) {
+    std::copy(tokens.begin(), tokens.end() - 1, ids);
+    std::copy(tokens.begin() + summary_begin, tokens.end(), targets + summary_begin - 1);
+    batch.num_tokens += std::ssize(tokens) - 1;
+    ids += length;
+    targets += length;
+  }
+  return batch;
+}
+
+}  // namespace tandem

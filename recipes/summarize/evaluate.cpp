@@ -1,0 +1,102 @@
+#include <tandem/run_worker.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "monitor/event_json.h"
+#include "recipes/summarize/commands.h"
+#include "recipes/summarize/evaluation.h"
+#include "text/csv.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  TrainedOptions trained = {};
+  fs::path valid = {};
+  std::string data = {};
+  ColumnOptions columns = {};
+  EvaluateOptions evaluate = {};
+  std::uint64_t seed = 1;
+  std::int64_t show = 3;
+  fs::path output = {};
+  bool json = false;
+
+  const RankOptions& ranks = trained.ranks;
+  const CommOptions& comm = trained.comm;
+};
+
+template <class Visitor>
+void visit_fields(Options& o, Visitor&& field) {
+  field("", o.trained, "the model");
+  field("valid", o.valid, "CSV of dialogues and summaries; none: those that the run was evaluated on");
+  field("data", o.data, "in place of a file: the held-out rows of builtin:dialogues or builtin:packages");
+  field("", o.columns, "data");
+  field("", o.evaluate, "evaluation");
+  field("seed", o.seed, "decides what is drawn, with a temperature");
+  field("show", o.show, "dialogues that are shown with both summaries");
+  field("output", o.output, "CSV to write: id, reference, prediction; `tandem summarize score` takes it");
+  field("json", o.json, "the result as one JSON object on standard output; all else goes to standard error");
+}
+
+std::vector<SummarySample> load_rows(const Options& o) {
+  if (!o.data.empty()) return load_sets({.data = o.data}).held_out;
+  return read_rows(o.valid.empty() ? validation_file(o.trained.from) : o.valid, o.columns, Needs::Summary);
+}
+
+void write_pairs(const fs::path& path, std::span<const SummarySample> rows, const Evaluation& result) {
+  std::vector<std::vector<std::string>> fields;
+  for (std::size_t i = 0; i < result.predictions.size(); ++i) {
+    fields.push_back({rows[i].id, rows[i].summary, result.predictions[i]});
+  }
+  const std::vector<std::string> columns = {"id", "reference", "prediction"};
+  write_csv(path, columns, fields);
+}
+
+std::string result_text(const Options& o, const Summarizer& model, std::span<const SummarySample> rows,
+                        const Evaluation& result, int num_ranks) {
+  return str("model     ", model.weights, "\nrows      ", rows.size(), ", of which ", result.predictions.size(),
+             " are scored, on ", num_ranks, num_ranks == 1 ? " rank" : " ranks", "\nloss      ", fixed(result.loss, 4),
+             " for a token of a summary\n\n", scores_table(result), examples_text(rows, result.predictions, o.show));
+}
+
+std::string result_json(const Evaluation& result) {
+  Json::Object json = json_of(result.fields());
+  Json::Object baselines;
+  for (const auto& [name, values] : result.baselines) baselines.emplace_back(name, json_of(values));
+  json.emplace_back("baselines", baselines);
+  return str(json_text(json), '\n');
+}
+
+void run(Communicator& comm, const Options& o) {
+  const std::vector<SummarySample> rows = load_rows(o);
+  Summarizer model = load_trained(o.trained, comm);
+  EvaluateOptions settings = o.evaluate;
+  settings.generate.seed = o.seed;
+  const Evaluation result = evaluate(comm, model, rows, settings);
+  if (!comm.world().is_main()) return;
+  if (!o.output.empty()) write_pairs(o.output, rows, result);
+  const std::string text = result_text(o, model, rows, result, comm.world().size);
+  if (o.json) {
+    say(comm, text);
+    print_result(result_json(result));
+  } else {
+    print_result(text);
+  }
+}
+
+}  // namespace
+
+int run_evaluate(const std::vector<std::string>& words) {
+  Options options;
+  return run_worker(CommandWords{words, 2},
+                    {"tandem summarize evaluate",
+                     "",
+                     "Computes the loss and ROUGE of a trained model, beside what takes no learning.",
+                     {"tandem summarize evaluate --from runs/latest --nproc 2",
+                      "tandem summarize evaluate --from runs/latest --valid other.csv --eval-samples 0 --json"}},
+                    options, [&](Communicator& comm) { run(comm, options); });
+}
+
+}  // namespace tandem

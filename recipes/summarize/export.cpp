@@ -1,0 +1,69 @@
+#include <tandem/config.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <span>
+
+#include "base/text.h"
+#include "recipes/summarize/commands.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  fs::path from = "runs/latest";
+  fs::path output = {};
+};
+
+template <class Visitor>
+void visit_fields(Options& o, Visitor&& field) {
+  field("from", o.from, "the model: folder of a run, of one of its checkpoints, or of Hugging Face");
+  field("output", o.output, "folder to make");
+}
+
+void validate(const Options& o) {
+  if (o.output.empty()) fail(ErrorKind::Config, "output is empty", "name the folder to make: --output gpt2-dialogues");
+  if (fs::exists(o.output)) {
+    fail(ErrorKind::Config, str("output is ", o.output, ", which is there already"), "name another, or remove it");
+  }
+}
+
+// Until it is whole it has another name; a run that fails leaves nothing.
+class NewFolder {
+ public:
+  explicit NewFolder(fs::path path) : path_(std::move(path)), temporary_(str(path_, ".tmp-", ::getpid())) {}
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  ~NewFolder() {
+    std::error_code gone;
+    fs::remove_all(temporary_, gone);
+  }
+
+  const fs::path& temporary() const { return temporary_; }
+  void finish() const { fs::rename(temporary_, path_); }
+
+ private:
+  fs::path path_;
+  fs::path temporary_;
+};
+
+}  // namespace
+
+int run_export(const std::vector<std::string>& words) {
+  Options options;
+  const ProgramText program{"tandem summarize export",
+                            "",
+                            "Writes a folder that Hugging Face's transformers loads, and that --init takes.",
+                            {"tandem summarize export --from runs/latest --output gpt2-dialogues"}};
+  const LoadedConfig loaded = load_config(options, std::span(words).subspan(2), program);
+  if (loaded.text) return print_result(*loaded.text);
+  const Summarizer model = load_summarizer(options.from);
+  const NewFolder folder(options.output);
+  save_summarizer(folder.temporary(), model);
+  folder.finish();
+  return print_result(str("wrote ", model.weights, " to ", options.output, '\n'));
+}
+
+}  // namespace tandem

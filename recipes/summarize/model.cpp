@@ -1,0 +1,152 @@
+#include "recipes/summarize/model.h"
+
+#include <tandem/checkpoint_folder.h>
+#include <tandem/error.h>
+#include <tandem/safetensors.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/worker_env.h"
+#include "models/gpt2/hugging_face.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfig = "config.json";
+constexpr const char* kSummarize = "summarize.json";
+constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kWeightIndex = "model.safetensors.index.json";
+
+// What summarize.json holds. A folder that somebody else wrote has none: then the guides' prompt.
+struct Habits {
+  PromptOptions prompt;
+  std::string constant;
+};
+
+Habits load_habits(const fs::path& folder) {
+  const auto text = read_if_there(folder / kSummarize);
+  if (!text) return {};
+  const Json json = parse_json(*text, (folder / kSummarize).native());
+  return {{.prefix = json.at("prefix").as_string(), .marker = json.at("marker").as_string()},
+          json.at("constant").as_string()};
+}
+
+// In one file, or in several that an index names.
+NamedTensors load_weights(const fs::path& folder) {
+  const auto index = read_if_there(folder / kWeightIndex);
+  if (!index) return load_safetensors(folder / kWeights);
+  std::set<std::string> files;
+  const Json json = parse_json(*index, (folder / kWeightIndex).native());
+  for (const auto& [name, file] : json.at("weight_map").as_object()) files.insert(file.as_string());
+  NamedTensors weights;
+  for (const std::string& file : files) weights.merge(load_safetensors(folder / fs::path(file).filename()));
+  return weights;
+}
+
+Summarizer load_description(const fs::path& folder, const fs::path& tokenizer_folder) {
+  const std::string config = (folder / kConfig).native();
+  const Gpt2Options options = read_hugging_face_config(read_file(config), config);
+  Tokenizer tokenizer = Tokenizer::load(tokenizer_folder);
+  if (tokenizer.size() > options.vocabulary) {
+    fail(ErrorKind::Data,
+         str("the tokenizer in ", tokenizer_folder, " has ", tokenizer.size(), " tokens, and the model in ", folder,
+             " knows ", options.vocabulary),
+         "take the tokenizer that the model was trained with");
+  }
+  const Habits habits = load_habits(folder);
+  return {Gpt2(options), SampleEncoder(std::move(tokenizer), habits.prompt, options.context), habits.constant};
+}
+
+struct TrainedFolder {
+  fs::path description;
+  fs::path checkpoint;
+};
+
+// A run, or a checkpoint in its folder of checkpoints.
+std::optional<TrainedFolder> find_trained(const fs::path& from) {
+  const fs::path whole = fs::absolute(from).lexically_normal();
+  const fs::path checkpoints = whole / "checkpoints";
+  const bool is_run = fs::is_directory(checkpoints);
+  const fs::path run = is_run ? whole : whole.parent_path().parent_path();
+  if (!fs::exists(run / "model" / kConfig)) return std::nullopt;
+  const fs::path& folder = is_run ? checkpoints : whole;
+  auto found = find_checkpoint(folder, Which::Best, Check::Checksums).path;
+  if (!found) found = find_checkpoint(folder, Which::Newest, Check::Checksums).path;
+  if (!found) fail(ErrorKind::Checkpoint, str("there is no complete checkpoint in ", folder), "train it first");
+  return TrainedFolder{run / "model", *found};
+}
+
+// Folders that may hold a model, the more usual places first.
+std::vector<fs::path> places_of(const std::string& name) {
+  const fs::path home = environment_variable("HOME").value_or("");
+  const fs::path cache = environment_variable("HF_HOME").value_or((home / ".cache/huggingface").native());
+  std::vector<fs::path> places;
+  std::error_code missing;
+  for (const char* owner : {"models--", "models--openai-community--"}) {
+    for (const auto& entry : fs::directory_iterator(cache / "hub" / str(owner, name) / "snapshots", missing)) {
+      places.push_back(entry.path());
+    }
+  }
+  constexpr int kDepth = 4;
+  for (auto it = fs::recursive_directory_iterator("/kaggle/input", missing); it != fs::end(it); it.increment(missing)) {
+    if (it.depth() >= kDepth) it.disable_recursion_pending();
+    if (it->path().filename() == name) places.push_back(it->path());
+  }
+  return places;
+}
+
+}  // namespace
+
+void save_description(const fs::path& folder, const Summarizer& model) {
+  const SampleEncoder& encoder = model.encoder;
+  encoder.tokenizer().save(folder);
+  replace_file(folder / kConfig, hugging_face_config(model.net->options(), encoder.end_of_text()));
+  const Json::Object json = {
+      {"prefix", encoder.prompt().prefix}, {"marker", encoder.prompt().marker}, {"constant", model.constant}};
+  replace_file(folder / kSummarize, str(json_text_indented(json), '\n'));
+}
+
+void save_summarizer(const fs::path& folder, const Summarizer& model) {
+  save_description(folder, model);
+  save_safetensors(folder / kWeights, hugging_face_weights(model.net));
+}
+
+Summarizer load_summarizer(const fs::path& from, const fs::path& tokenizer) {
+  if (const auto trained = find_trained(from)) {
+    Summarizer model = load_description(trained->description, tokenizer.empty() ? trained->description : tokenizer);
+    copy_into(named_tensors(*model.net), load_safetensors(trained->checkpoint / kWeights));
+    model.weights = trained->checkpoint;
+    return model;
+  }
+  if (!fs::exists(from / kConfig)) {
+    fail(ErrorKind::Data, str("there is no model in ", from),
+         "name the folder of a run, a checkpoint in it, or a folder with config.json and model.safetensors");
+  }
+  Summarizer model = load_description(from, tokenizer.empty() ? from : tokenizer);
+  load_hugging_face(model.net, load_weights(from));
+  model.weights = from;
+  return model;
+}
+
+fs::path find_model(const std::string& folder_or_name) {
+  if (fs::exists(fs::path(folder_or_name))) return folder_or_name;
+  for (const fs::path& place : places_of(folder_or_name)) {
+    if (fs::exists(place / kConfig)) return place;
+  }
+  fail(
+      ErrorKind::Data,
+      str("there is no folder '", folder_or_name, "', and no such model in the cache of Hugging Face or /kaggle/input"),
+      str("download it: python3 -c \"from huggingface_hub import snapshot_download as get; get('", folder_or_name,
+          "')\""));
+}
+
+}  // namespace tandem

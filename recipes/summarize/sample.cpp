@@ -1,0 +1,71 @@
+#include <tandem/error.h>
+#include <tandem/run_worker.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "recipes/summarize/commands.h"
+#include "recipes/summarize/summaries.h"
+
+namespace tandem {
+namespace {
+
+struct Options {
+  TrainedOptions trained = {.ranks = {.nproc = 1}};
+  std::string dialogue = {};
+  std::int64_t count = 1;
+  GenerateOptions generate = {};
+  std::uint64_t seed = 1;
+
+  const RankOptions& ranks = trained.ranks;
+  const CommOptions& comm = trained.comm;
+};
+
+template <class Visitor>
+void visit_fields(Options& o, Visitor&& field) {
+  field("", o.trained, "the model");
+  field("dialogue", o.dialogue, "what to summarize; empty: all of standard input");
+  field("count", o.count, "summaries to write, which differ with a temperature");
+  field("", o.generate, "how summaries are written");
+  field("seed", o.seed, "decides what is drawn, with a temperature");
+}
+
+void validate(const Options& o) {
+  if (o.count < 1) fail(ErrorKind::Config, str("count is ", o.count), "give at least 1");
+}
+
+std::string read_dialogue(const Options& o) {
+  const auto text = o.dialogue.empty() ? read_all(STDIN_FILENO) : o.dialogue;
+  if (!text) fail(ErrorKind::Data, str("cannot read standard input: ", errno_text(errno)), "give --dialogue TEXT");
+  if (trim(*text).empty()) fail(ErrorKind::Data, "there is no dialogue", "give --dialogue TEXT, or pipe one in");
+  return *text;
+}
+
+void run(Communicator& comm, const Options& o) {
+  const std::vector<SummarySample> rows(o.count, {.id = "", .dialogue = read_dialogue(o), .summary = ""});
+  Summarizer model = load_trained(o.trained, comm);
+  GenerateOptions settings = o.generate;
+  settings.seed = o.seed;
+  Summaries summaries;
+  write_summaries(comm, model, rows, settings, summaries);
+  std::string lines;
+  for (const auto& summary : summaries) lines += str(*summary, '\n');
+  print_result(lines);
+}
+
+}  // namespace
+
+int run_sample(const std::vector<std::string>& words) {
+  Options options;
+  return run_worker(CommandWords{words, 2},
+                    {"tandem summarize sample",
+                     "",
+                     "Summarizes one dialogue.",
+                     {"tandem summarize sample --from runs/latest < dialogue.txt",
+                      "tandem summarize sample --dialogue 'Ann: Tea? Ben: Yes.' --temperature 0.8 --count 5"}},
+                    options, [&](Communicator& comm) { run(comm, options); });
+}
+
+}  // namespace tandem

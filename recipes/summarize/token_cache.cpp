@@ -1,0 +1,40 @@
+#include "recipes/summarize/token_cache.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "recipes/summarize/content_key.h"
+#include "recipes/summarize/token_file.h"
+#include "text/vocabulary_files.h"
+
+namespace tandem {
+
+namespace fs = std::filesystem;
+
+fs::path token_path(const fs::path& folder, const SampleEncoder& encoder, std::span<const SummarySample> rows) {
+  std::string all = str(tokenizer_json_text(encoder.tokenizer().vocabulary()), '\0', encoder.prompt().prefix, '\0',
+                        encoder.prompt().marker, '\0', encoder.context());
+  for (const SummarySample& row : rows) all += str('\0', row.dialogue, '\0', row.summary);
+  return folder / content_key(all);
+}
+
+void make_token_file(const fs::path& path, SampleEncoder& encoder, std::span<const SummarySample> rows) {
+  if (fs::exists(path)) return;
+  EncodingReport report{.num_rows = std::ssize(rows)};
+  const std::int64_t replaced_before = encoder.num_replaced();
+  std::vector<EncodedSample> samples;
+  for (const SummarySample& row : rows) {
+    auto sample = encoder.encode(row.dialogue, row.summary);
+    if (!sample) {
+      ++report.num_skipped;
+      continue;
+    }
+    report.num_cut += sample->is_cut ? 1 : 0;
+    samples.push_back(*std::move(sample));
+  }
+  report.num_replaced = encoder.num_replaced() - replaced_before;
+  write_token_file(path, samples, report);
+}
+
+}  // namespace tandem

@@ -1,0 +1,124 @@
+#include "recipes/summarize/token_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <tandem/error.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/crc32c.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "checkpoint/files.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMagic = 0x314e454b4f544454;  // "TDTOKEN1"
+
+// The file: this, then where each sample begins among the ids and one end, where its summary begins, and the ids.
+struct Header {
+  std::uint64_t magic = kMagic;
+  std::uint64_t num_samples = 0;
+  std::uint64_t num_ids = 0;
+  EncodingReport report;
+  std::uint64_t crc32c = 0;  // of all that follows
+};
+static_assert(sizeof(Header) % alignof(std::uint64_t) == 0);
+
+std::uint64_t size_of(const Header& header) {
+  return sizeof(Header) + (header.num_samples + 1) * sizeof(std::uint64_t) +
+         header.num_samples * sizeof(std::uint32_t) + header.num_ids * sizeof(TokenId);
+}
+
+template <class T>
+void append(std::string& text, const T& value) {
+  text.append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+[[noreturn]] void fail_file(const fs::path& path, const std::string& why) {
+  fail(ErrorKind::Data, str("tokens: ", path, " ", why), "remove it; it is made again from the text");
+}
+
+// The next `count` values, which `bytes` loses.
+template <class T>
+std::span<const T> take(std::span<const std::byte>& bytes, std::uint64_t count) {
+  const std::span<const T> values(reinterpret_cast<const T*>(bytes.data()), count);
+  bytes = bytes.subspan(values.size_bytes());
+  return values;
+}
+
+std::span<const std::byte> map_file(const fs::path& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) fail_file(path, str("cannot be read: ", errno_text(errno)));
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size < sizeof(Header)) fail_file(path, "is cut off");
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (memory == MAP_FAILED) fail_file(path, str("cannot be mapped: ", errno_text(errno)));
+  return {static_cast<const std::byte*>(memory), size};
+}
+
+}  // namespace
+
+std::string EncodingReport::text() const {
+  std::string text = str(num_rows - num_skipped, " samples");
+  if (num_cut > 0) text += str("; ", num_cut, " dialogues were cut to fit");
+  if (num_skipped > 0) text += str("; ", num_skipped, " rows were left out, as their summary fills the context");
+  if (num_replaced > 0) text += str("; ", num_replaced, " places were not UTF-8 and became U+FFFD");
+  return text;
+}
+
+TokenFile::TokenFile(const fs::path& path) : bytes_(map_file(path)) {
+  Header header;
+  std::memcpy(&header, bytes_.data(), sizeof(Header));
+  if (header.magic != kMagic) fail_file(path, "is no file of tokens");
+  if (header.num_samples > bytes_.size() || header.num_ids > bytes_.size() || size_of(header) != bytes_.size()) {
+    fail_file(path, "is cut off");
+  }
+  std::span<const std::byte> rest = bytes_.subspan(sizeof(Header));
+  if (crc32c({reinterpret_cast<const char*>(rest.data()), rest.size()}) != header.crc32c) {
+    fail_file(path, "has a wrong checksum");
+  }
+  offsets_ = take<std::uint64_t>(rest, header.num_samples + 1);
+  begins_ = take<std::uint32_t>(rest, header.num_samples);
+  ids_ = take<TokenId>(rest, header.num_ids);
+  report_ = header.report;
+}
+
+TokenFile::~TokenFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+
+TokenFile::Sample TokenFile::get(std::int64_t index) const {
+  return {ids_.subspan(offsets_[index], offsets_[index + 1] - offsets_[index]), begins_[index]};
+}
+
+std::vector<std::int64_t> TokenFile::lengths() const {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < size(); ++i) lengths.push_back(std::ssize(get(i).ids));
+  return lengths;
+}
+
+void write_token_file(const fs::path& path, std::span<const EncodedSample> samples, const EncodingReport& report) {
+  std::string offsets, begins, ids;
+  std::uint64_t num_ids = 0;
+  for (const EncodedSample& sample : samples) {
+    append(offsets, num_ids);
+    append(begins, static_cast<std::uint32_t>(sample.summary_begin));
+    ids.append(reinterpret_cast<const char*>(sample.ids.data()), sample.ids.size() * sizeof(TokenId));
+    num_ids += sample.ids.size();
+  }
+  append(offsets, num_ids);
+  const std::string rest = str(offsets, begins, ids);
+  const Header header{.num_samples = samples.size(), .num_ids = num_ids, .report = report, .crc32c = crc32c(rest)};
+  std::string text;
+  append(text, header);
+  make_folders(kernel_files(), path.parent_path());
+  replace_file(kernel_files(), path, {.text = std::move(text), .bytes = {rest}});
+}
+
+}  // namespace tandem

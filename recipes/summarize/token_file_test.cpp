@@ -1,0 +1,72 @@
+#include "recipes/summarize/token_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error_test.h"
+#include "base/fd.h"
+#include "base/temp_test.h"
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Ids = std::vector<TokenId>;
+
+class TokenFileTest : public testing::Test {
+ protected:
+  std::string message() const {
+    return error_of([&] { TokenFile{path_}; }).message();
+  }
+  void replace(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+
+  TempFolder temporary_;
+  fs::path path_ = fs::path(temporary_.path()) / "deep/tokens";
+};
+
+TEST_F(TokenFileTest, GivesBackWhatWasWritten) {
+  const std::vector<EncodedSample> samples = {{{1, 2, 3}, 2, false}, {{70000}, 0, true}, {{5, 6}, 1, false}};
+  write_token_file(path_, samples, {.num_rows = 5, .num_cut = 1, .num_skipped = 2, .num_replaced = 7});
+  const TokenFile file(path_);
+  ASSERT_EQ(file.size(), 3);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const auto [ids, summary_begin] = file.get(i);
+    EXPECT_EQ(Ids(ids.begin(), ids.end()), samples[i].ids);
+    EXPECT_EQ(summary_begin, samples[i].summary_begin);
+  }
+  EXPECT_EQ(file.lengths(), (std::vector<std::int64_t>{3, 1, 2}));
+  EXPECT_EQ(
+      file.report().text(),
+      "3 samples; 1 dialogues were cut to fit; 2 rows were left out, as their summary fills the context; 7 places "
+      "were not UTF-8 and became U+FFFD");
+}
+
+TEST_F(TokenFileTest, MayBeEmpty) {
+  write_token_file(path_, {}, {});
+  EXPECT_EQ(TokenFile(path_).size(), 0);
+}
+
+TEST_F(TokenFileTest, ThatIsNotWholeIsAnError) {
+  EXPECT_EQ(message(), str("tokens: ", path_, " cannot be read: No such file or directory"));
+  const std::vector<EncodedSample> samples = {{{1, 2, 3}, 2, false}};
+  write_token_file(path_, samples, {});
+  const std::string whole = read_file(path_);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{7}, whole.size() - 1}) {
+    replace(whole.substr(0, size));
+    EXPECT_EQ(message(), str("tokens: ", path_, " is cut off")) << size;
+  }
+  std::string changed = whole;
+  changed.back() ^= 1;
+  replace(changed);
+  EXPECT_EQ(message(), str("tokens: ", path_, " has a wrong checksum"));
+  changed = whole;
+  changed.front() ^= 1;
+  replace(changed);
+  EXPECT_EQ(message(), str("tokens: ", path_, " is no file of tokens"));
+}
+
+}  // namespace
+}  // namespace tandem
