@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Turns the ckpt.pt of a nanoGPT script into a folder that Hugging Face transformers and `--init FOLDER` read. Needs torch.
+
+Usage: convert_ckpt.py CKPT FOLDER [--tokenizer FOLDER] [--gelu erf|tanh] [--trust]. FOLDER gets config.json, model.safetensors and the
+files of the tokenizer, all of them or none: bad input is one sentence, a hint and exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import pickle
+import re
+import shutil
+import struct
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    import torch
+except ModuleNotFoundError:
+    sys.exit(f"error: {sys.executable} has no torch\nhint: run this with a Python that has it, such as .venv/bin/python of Tandem")
+
+PREFIXES = re.compile(r"^(?:_orig_mod\.|module\.)+")  # of torch.compile and of DistributedDataParallel
+MASKS = (".attn.bias", ".attn.masked_bias")  # constants that older scripts save besides the weights
+MATRICES = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+SIZES = ("n_layer", "n_head", "n_embd", "block_size", "vocab_size")
+END_OF_TEXT = 50256  # in the vocabulary of GPT-2
+TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
+ACTIVATIONS = {"erf": "gelu", "tanh": "gelu_new"}
+
+Weights = dict[str, torch.Tensor]
+
+
+class Refused(Exception):
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(f"error: {sentence}\nhint: {hint}")
+
+
+def load_checkpoint(path: Path, trust: bool) -> object:
+    """Mapped into memory, not read: two thirds of it are the optimizer's."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise Refused(f"cannot read {path}: {error.strerror}", "give the ckpt.pt that the training script wrote") from error
+    try:
+        return torch.load(path, map_location="cpu", weights_only=not trust, mmap=True)
+    except (AttributeError, ImportError) as error:
+        raise Refused(f"{path} needs code that is not here: {error}", "save it again with nothing but tensors, numbers and text") from error
+    except pickle.UnpicklingError as error:
+        if not trust:
+            raise Refused(f"{path} holds more than tensors, numbers and text",
+                          "if you trust whoever made it, add --trust: loading it can then run any code") from error
+    except Exception:  # of any type, even an OSError, where torch cannot make sense of a file
+        pass
+    raise Refused(f"{path} is no file of torch.save, or only a part of one", "give the ckpt.pt that the training script wrote, whole")
+
+
+def part(path: Path, checkpoint: object, name: str) -> dict:
+    found = checkpoint.get(name) if isinstance(checkpoint, dict) else None
+    if not isinstance(found, dict):
+        raise Refused(f"{path} has no dictionary {name}", "give a checkpoint as nanoGPT saves it, with model and model_args")
+    return found
+
+
+def check_settings(path: Path, settings: dict) -> None:
+    for name in SIZES:
+        size = settings.get(name, "missing")
+        if type(size) is not int or size < 1:
+            raise Refused(f"{path}: {name} of model_args is {size}", "it must be a whole number of at least 1")
+    width, heads, dropout = settings["n_embd"], settings["n_head"], settings.get("dropout", 0.0)
+    if width % heads != 0:
+        raise Refused(f"{path}: n_embd of model_args is {width} and n_head {heads}", "the width must be a multiple of the heads")
+    if not isinstance(dropout, (int, float)) or not 0 <= dropout < 1:
+        raise Refused(f"{path}: dropout of model_args is {dropout}", "it must be at least 0 and less than 1")
+
+
+def expected_shapes(settings: dict) -> dict[str, tuple[int, ...]]:
+    width = settings["n_embd"]
+    block = {"ln_1": (width,), "attn.c_attn": (3 * width, width), "attn.c_proj": (width, width),
+             "ln_2": (width,), "mlp.c_fc": (4 * width, width), "mlp.c_proj": (width, 4 * width)}
+    layers = {f"transformer.h.{i}.{name}": shape for i in range(settings["n_layer"]) for name, shape in block.items()}
+    layers["transformer.ln_f"] = (width,)
+    shapes = {"transformer.wte.weight": (settings["vocab_size"], width), "transformer.wpe.weight": (settings["block_size"], width)}
+    for name, shape in layers.items():
+        shapes[f"{name}.weight"] = shape
+        if settings.get("bias", True):
+            shapes[f"{name}.bias"] = shape[:1]
+    return shapes
+
+
+def differences(weights: dict[str, object], shapes: dict[str, tuple[int, ...]]) -> list[str]:
+    """What is wrong with the weights, one item each."""
+    found = [f"{name} {list(shape)} is missing" for name, shape in shapes.items() if name not in weights]
+    for name, weight in weights.items():
+        if not isinstance(weight, torch.Tensor) or not weight.is_floating_point():
+            found.append(f"{name} is of type {getattr(weight, 'dtype', type(weight).__name__)}")
+        elif name not in shapes:
+            found.append(f"{name} {list(weight.shape)} is unexpected")
+        elif weight.shape != shapes[name]:
+            found.append(f"{name} is {list(weight.shape)} and should be {list(shapes[name])}")
+    return found
+
+
+def read_weights(path: Path, state: dict[str, object], settings: dict) -> Weights:
+    """By their plain names, in the shapes of the script."""
+    plain = {PREFIXES.sub("", str(name)): weight for name, weight in state.items()}
+    weights = {name: weight for name, weight in plain.items() if not name.endswith(MASKS)}
+    shapes = expected_shapes(settings)
+    if "lm_head.weight" in weights:
+        shapes["lm_head.weight"] = shapes["transformer.wte.weight"]
+    wrong = differences(weights, shapes)
+    head = weights.pop("lm_head.weight", None)
+    if not wrong and head is not None and not torch.equal(head, weights["transformer.wte.weight"]):
+        wrong.append("lm_head.weight is not the token embedding")
+    if wrong:
+        raise Refused(f"{path}: the weights are not those of the GPT-2 in model_args: {'; '.join(wrong)}",
+                      "only models as nanoGPT defines them can be converted")
+    return weights
+
+
+def as_hugging_face(weights: Weights) -> Weights:
+    """As GPT2LMHeadModel has them: matrices of (inputs, outputs), biases everywhere."""
+    converted = {}
+    for name, weight in weights.items():
+        converted[name] = weight.t() if name.endswith(MATRICES) else weight
+        bias = name.replace(".weight", ".bias")
+        if bias not in weights and not name.endswith(("wte.weight", "wpe.weight")):
+            converted[bias] = torch.zeros(weight.shape[0])
+    return converted
+
+
+def config_json(settings: dict, gelu: str) -> str:
+    end = END_OF_TEXT if settings["vocab_size"] > END_OF_TEXT else None
+    dropout = settings.get("dropout", 0.0)
+    config = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": settings["n_layer"], "n_head": settings["n_head"],
+              "n_embd": settings["n_embd"], "n_positions": settings["block_size"], "vocab_size": settings["vocab_size"],
+              "activation_function": ACTIVATIONS[gelu], "resid_pdrop": dropout, "embd_pdrop": dropout, "attn_pdrop": dropout,
+              "layer_norm_epsilon": 1e-5, "bos_token_id": end, "eos_token_id": end}
+    return json.dumps(config, indent=2) + "\n"
+
+
+def write_safetensors(path: Path, weights: Weights) -> None:
+    """In fp32. Written by hand, since whoever has torch need not have the package safetensors."""
+    header, end = {"__metadata__": {"format": "pt"}}, 0
+    for name, weight in weights.items():
+        begin, end = end, end + 4 * weight.numel()
+        header[name] = {"dtype": "F32", "shape": list(weight.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for weight in weights.values():
+            dense = weight.detach().float().contiguous()
+            file.write(ctypes.string_at(dense.data_ptr(), 4 * dense.numel()))
+
+
+def find_tokenizer(folder: Path) -> list[Path]:
+    """Its files, or none if they are not enough for a tokenizer."""
+    files = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    names = {file.name for file in files}
+    return files if "tokenizer.json" in names or {"vocab.json", "merges.txt"} <= names else []
+
+
+def check_target(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise Refused(f"{folder} is a file", "name a new folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise Refused(f"{folder} is not empty", "name a new folder, or remove what is in this one")
+
+
+def write_folder(folder: Path, config: str, weights: Weights, tokenizer: list[Path]) -> None:
+    target = folder.resolve()
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as unfinished:
+            model = Path(unfinished) / "model"
+            model.mkdir()
+            (model / "config.json").write_text(config)
+            write_safetensors(model / "model.safetensors", weights)
+            for file in tokenizer:
+                shutil.copyfile(file, model / file.name)
+            model.rename(target)
+    except OSError as error:
+        raise Refused(f"cannot write {folder}: {error.strerror}", "check the folder above it, its rights and its free space") from error
+
+
+def convert(options: argparse.Namespace) -> None:
+    check_target(options.folder)
+    tokenizer = find_tokenizer(options.tokenizer or options.ckpt.parent)
+    if options.tokenizer and not tokenizer:
+        raise Refused(f"{options.tokenizer} has neither tokenizer.json nor vocab.json with merges.txt",
+                      "name a folder that holds a tokenizer, as Hugging Face saves it")
+    checkpoint = load_checkpoint(options.ckpt, options.trust)
+    settings = part(options.ckpt, checkpoint, "model_args")
+    check_settings(options.ckpt, settings)
+    weights = read_weights(options.ckpt, part(options.ckpt, checkpoint, "model"), settings)
+    write_folder(options.folder, config_json(settings, options.gelu), as_hugging_face(weights), tokenizer)
+    print(f"{options.folder}: GPT-2, {settings['n_layer']} layers, width {settings['n_embd']}, context {settings['block_size']}, "
+          f"vocabulary {settings['vocab_size']}")
+    if not tokenizer:
+        print(f"{options.folder} has no tokenizer: put tokenizer.json, or vocab.json and merges.txt, there before "
+              "`tandem summarize` uses it")
+
+
+def main(args: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("ckpt", type=Path, metavar="CKPT", help="what the script saved by torch.save")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="to be made; it may be there if it is empty")
+    parser.add_argument("--tokenizer", type=Path, metavar="FOLDER",
+                        help="has tokenizer.json, or vocab.json and merges.txt (default: the folder of CKPT)")
+    parser.add_argument("--gelu", choices=tuple(ACTIVATIONS), default="erf", help="the form in the script (default: erf, as in nanoGPT)")
+    parser.add_argument("--trust", action="store_true", help="load CKPT even if it holds more than tensors, which can run any code")
+    try:
+        convert(parser.parse_args(args))
+    except Refused as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
