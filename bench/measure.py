@@ -4,8 +4,12 @@ import csv
 import importlib.util
 import json
 import operator
+import os
 import pathlib
 import random
+import re
+import shlex
+import signal
 import subprocess
 import tempfile
 import time
@@ -49,6 +53,37 @@ def seconds(command: Command) -> float:
     begin = time.perf_counter()
     subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - begin
+
+
+def seconds_to_first_step(command: Command) -> float:
+    """Until the line of the first step is there. Then it is stopped, and read to its end, which comes when no rank is left."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                               start_new_session=True)
+    try:
+        first = next((line for line in process.stdout if re.match(r"step +1\b", line)), None)
+        passed = time.perf_counter() - begin
+    finally:
+        stop(process)
+    if first is None:
+        raise SystemExit(f"bench: {shlex.join(command)} ended with code {process.returncode} before its first step")
+    return passed
+
+
+def stop(process: subprocess.Popen) -> None:
+    """With its group; launchers see to their ranks."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+
+
+def first_step_round(ours: Command, peer: Command) -> Round:
+    """In a folder of its own each time: what an earlier run has tokenised is not found again."""
+    with tempfile.TemporaryDirectory() as folder:
+        return Round(seconds_to_first_step([*ours, "--run-dir", folder]), seconds_to_first_step(peer))
 
 
 def resident_mb(command: Command) -> float:

@@ -4,8 +4,9 @@ import pathlib
 import sys
 
 from bpe.bpe_texts import gather
-from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, decode_round, each, exact_round, floor_round, missing_cuda,
-                     missing_packages, resident_mb, results, rouge_round, save_round, seconds, turns_round)
+from first_step.dialogues import write_dialogues
+from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, decode_round, each, exact_round, first_step_round, floor_round,
+                     missing_cuda, missing_packages, resident_mb, results, rouge_round, save_round, seconds, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -41,6 +42,16 @@ def launcher_rows(tandem: str, scratch: pathlib.Path) -> list[Bench]:
         Bench("memory", "MB", goal=10, limit=5, peer_name="torchrun", runs=1, round=each(resident_mb),
               ours=[*run, "-n", "64", *READY], peer=[*STANDALONE, "--nproc_per_node=64", *READY]),
     ]
+
+
+def first_step_row(tandem: str, scratch: pathlib.Path) -> Bench:
+    """How long a user waits to see that a training runs. Ours makes 4,000 dialogues, the peer reads as many; both train a tokenizer of
+    512 tokens on them, encode them and take a step on two ranks."""
+    script, table = str(HERE / "first_step" / "gpt2_ddp.py"), scratch / "dialogues.csv"
+    return Bench("first-step", "s", goal=5, limit=4, peer_name="torchrun + DDP + Gloo", round=first_step_round,
+                 missing=missing_packages("tokenizers"), prepare=lambda: write_dialogues(table, 4000),
+                 ours=[tandem, "summarize", "train", "--preset", "demo", "--nproc", "2", "--device", "cpu"],
+                 peer=[*TORCHRUN, "--standalone", "--nproc_per_node=2", script, str(table)])
 
 
 def all_reduce_row(name: str, size: str, goal: float, limit: float, ours: Command, ranks: Command) -> Bench:
@@ -124,5 +135,6 @@ def decode_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
 
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
-    return [*launcher_rows(tandem, scratch), *all_reduce_rows(tandem, programs), *gpt_rows(tandem, programs), *exact_rows(tandem, programs),
-            save_row(tandem, programs), bpe_row(programs, scratch), rouge_row(programs), *decode_rows(programs, scratch)]
+    return [*launcher_rows(tandem, scratch), first_step_row(tandem, scratch), *all_reduce_rows(tandem, programs),
+            *gpt_rows(tandem, programs), *exact_rows(tandem, programs), save_row(tandem, programs), bpe_row(programs, scratch),
+            rouge_row(programs), *decode_rows(programs, scratch)]
