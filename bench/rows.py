@@ -6,7 +6,8 @@ import sys
 from bpe.bpe_texts import gather
 from first_step.dialogues import write_dialogues
 from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, decode_round, each, exact_round, first_step_round, floor_round,
-                     missing_cuda, missing_packages, resident_mb, results, rouge_round, save_round, seconds, turns_round)
+                     missing_cuda, missing_packages, resident_mb, results, rouge_round, save_round, seconds,
+                     training_round, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -87,6 +88,18 @@ def gpt_rows(tandem: str, programs: pathlib.Path) -> list[Bench]:
     ]
 
 
+def gpt2_rows(programs: pathlib.Path, precision: str) -> list[Bench]:
+    """Training steps of GPT-2 with 124M parameters on 16 x 1024 tokens, on one GPU."""
+    ours = [str(programs / "gpt2"), "--precision", precision]
+    peer = [sys.executable, str(HERE / "gpt2" / "gpt2_torch.py"), "--precision", precision]
+    return [
+        Bench(f"gpt2-{precision}", "ms", goal=1.1, limit=1, peer_name="PyTorch", runs=3, round=training_round, tolerance=0.1,
+              missing=missing_cuda, ours=ours, peer=peer),
+        Bench(f"gpt2-{precision}-compiled", "ms", goal=0.9, limit=0.8, peer_name="torch.compile", runs=3, round=training_round,
+              tolerance=0.1, missing=missing_cuda, ours=ours, peer=[*peer, "--compile"]),
+    ]
+
+
 def exact_rows(tandem: str, programs: pathlib.Path) -> list[Bench]:
     """What the same bits on any number of ranks cost: eight shards, against the same micro-batches summed as usual."""
     program = str(programs / "exact")
@@ -136,5 +149,6 @@ def decode_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
     return [*launcher_rows(tandem, scratch), first_step_row(tandem, scratch), *all_reduce_rows(tandem, programs),
-            *gpt_rows(tandem, programs), *exact_rows(tandem, programs), save_row(tandem, programs), bpe_row(programs, scratch),
-            rouge_row(programs), *decode_rows(programs, scratch)]
+            *gpt_rows(tandem, programs), *gpt2_rows(programs, "bf16"), *gpt2_rows(programs, "fp16"),
+            *exact_rows(tandem, programs), save_row(tandem, programs), bpe_row(programs, scratch), rouge_row(programs),
+            *decode_rows(programs, scratch)]
