@@ -53,7 +53,7 @@ class Gpt2(nn.Module):
 def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
     parameters = list(model.parameters())
     return torch.optim.AdamW([{"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.01},
-                              {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0}], lr=3e-4, fused=True)
+                              {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0}], lr=1e-4, fused=True)
 
 
 def take_steps(model: nn.Module, tokens: torch.Tensor, args: argparse.Namespace) -> tuple[list[float], list[float]]:

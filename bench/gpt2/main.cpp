@@ -88,7 +88,7 @@ Steps take_steps(const Gpt2StepsOptions& options, Communicator& comm) {
   Moments moments(comm.device());
   for (int i = 0; i < options.warmup + options.steps; ++i) {
     moments.mark();
-    const StepOptions step{.step = i, .lr = 3e-4, .max_norm = 1};
+    const StepOptions step{.step = i, .lr = 1e-4, .max_norm = 1};
     steps.losses.emplace_back(train_step(ddp, optimizer, scaler, batches, loss_of, step).loss);
   }
   moments.mark();

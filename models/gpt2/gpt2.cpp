@@ -29,10 +29,11 @@ Gpt2Impl::Gpt2Impl(const Gpt2Options& options) : options_(options) {
 TokenLoss Gpt2Impl::forward(const Tensor& ids, const Tensor& targets) {
   const Tensor flat = targets.flatten();
   const Tensor wanted = (flat != kNoTarget).nonzero().squeeze(1);
-  const Tensor states = hidden(ids).flatten(0, 1);
-  const Tensor sum = linear_cross_entropy(states.index_select(0, wanted.to(states.device())), tokens_->weight,
-                                          flat.index_select(0, wanted).to(states.device()));
-  return {sum, wanted.numel()};
+  // Before anything is asked of a GPU, since a copy from the CPU waits until that is done.
+  const Tensor places = wanted.to(ids.device());
+  const Tensor chosen = flat.index_select(0, wanted).to(ids.device());
+  const Tensor states = hidden(ids).flatten(0, 1).index_select(0, places);
+  return {linear_cross_entropy(states, tokens_->weight, chosen), wanted.numel()};
 }
 
 Tensor Gpt2Impl::logits(const Tensor& ids) { return head(hidden(ids)); }

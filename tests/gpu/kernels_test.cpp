@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "gpu/gpu_test.h"
+#include "kernels/linear_cross_entropy.h"
 
 namespace tandem {
 namespace {
@@ -45,6 +46,27 @@ Tensors train_dropout(bool again) {
 TEST_F(GpuTest, RecomputeGivesTheSameBitsThroughDropout) {
   const Tensors plain = train_dropout(false), again = train_dropout(true);
   for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(plain[i].equal(again[i])) << i;
+}
+
+// The loss and its gradients, in chunks of two rows.
+Tensors cross_entropy_on(torch::Device device, torch::ScalarType type) {
+  torch::manual_seed(7);
+  const Tensor x = torch::randn({13, 16}).to(device, type).requires_grad_();
+  const Tensor weight = torch::randn({24, 16}).to(device, type).requires_grad_();
+  const Tensor targets = torch::randint(24, {13}, torch::kLong).to(device);
+  const Tensor sum = linear_cross_entropy(x, weight, targets, /*max_elements=*/48);
+  sum.backward();
+  return {sum.detach(), x.grad(), weight.grad()};
+}
+
+TEST_F(GpuTest, LinearCrossEntropyEqualsThatOfTheCpu) {
+  const Tensors exact = cross_entropy_on(torch::kCPU, torch::kFloat);
+  for (const auto& [type, tolerance] : {std::pair(torch::kFloat, 1e-4), std::pair(torch::kHalf, 1e-2)}) {
+    const Tensors cuda = cross_entropy_on(torch::kCUDA, type);
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      EXPECT_TRUE(cuda[i].cpu().to(torch::kFloat).allclose(exact[i], tolerance, tolerance)) << i;
+    }
+  }
 }
 
 }  // namespace
