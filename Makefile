@@ -44,9 +44,12 @@ configure: setup
 build: configure  ## build everything (PRESET=dev: warnings are errors; CXX=g++-11: another compiler)
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
-demo: configure  ## two ranks train one model: examples/03_ddp
-	@cmake --build $(BUILD) --parallel $(JOBS) --target tandem 03_ddp
-	@$(BUILD)/bin/tandem run --device cpu -n 2 $(BUILD)/bin/examples/03_ddp
+demo: configure  ## two ranks learn to summarize dialogues, are scored and write summaries: in runs/
+	@cmake --build $(BUILD) --parallel $(JOBS) --target tandem tandem-summarize
+	@$(BUILD)/bin/tandem summarize train --preset demo --nproc 2 --device cpu
+	@$(BUILD)/bin/tandem summarize evaluate --from runs/latest --nproc 2 --device cpu
+	@$(BUILD)/bin/tandem summarize predict --from runs/latest --nproc 2 --device cpu --output runs/latest/submission.csv
+	@echo "next      $(BUILD)/bin/tandem summarize train --train train.csv    (columns: dialogue, summary; docs/summarize.md)"
 
 test: build  ## run all tests (ONLY=regex: some); what could not run is counted apart
 	@$(READ_SETUP); "$$python" tools/run_tests.py $(BUILD) --jobs $(JOBS) $(if $(ONLY),--only '$(ONLY)')

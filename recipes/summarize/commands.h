@@ -1,12 +1,15 @@
 #pragma once
 
 #include <tandem/communicator.h>
+#include <tandem/config.h>
 #include <tandem/precision.h>
 #include <tandem/run_options.h>
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "recipes/summarize/model.h"
@@ -22,6 +25,26 @@ int run_sample(const std::vector<std::string>& words);
 int run_score(const std::vector<std::string>& words);
 int run_export(const std::vector<std::string>& words);
 int run_tokenizer(const std::vector<std::string>& words);
+
+// Sets the options from `args`, where flags may stand before and after the other words, which are the `rest`.
+template <HasFields Options>
+LoadedConfig load_mixed(Options& options, std::span<const std::string> args, const ProgramText& program) {
+  std::vector<std::string> words;
+  std::vector<std::string> left(args.begin(), args.end());
+  for (;;) {
+    LoadedConfig loaded = load_fields(fields_of(options), left, program, [] {});
+    if (loaded.text) return loaded;
+    left.swap(loaded.rest);
+    if (!left.empty()) {
+      words.push_back(left.front());
+      left.erase(left.begin());
+      continue;
+    }
+    validate_fields(options);
+    loaded.rest = std::move(words);
+    return loaded;
+  }
+}
 
 // To standard output, where what a command was asked for goes; 0. An Error if nobody takes it.
 int print_result(std::string_view text);

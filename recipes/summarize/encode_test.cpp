@@ -6,22 +6,12 @@
 
 #include "base/error_test.h"
 #include "base/text.h"
+#include "recipes/summarize/small_tokenizer_test.h"
 
 namespace tandem {
 namespace {
 
 using Ids = std::vector<TokenId>;
-
-// Bytes, "<|endoftext|>" as 256, and the merge of "s" and "a": a token that lies across a boundary if one may.
-Tokenizer small_tokenizer() {
-  Vocabulary vocabulary;
-  for (int byte = 0; byte < 256; ++byte) vocabulary.tokens.emplace_back(1, static_cast<char>(byte));
-  vocabulary.tokens.emplace_back(kEndOfText);
-  vocabulary.specials = {256};
-  vocabulary.tokens.emplace_back("sa");
-  vocabulary.merges = {{'s', 'a', 257}};
-  return Tokenizer(vocabulary);
-}
 
 SampleEncoder encoder(std::int64_t context = 40) {
   return {small_tokenizer(), {.prefix = "p", .marker = "am"}, context};

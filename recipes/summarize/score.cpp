@@ -93,7 +93,7 @@ int run_score(const std::vector<std::string>& words) {
       "file",
       "Prints ROUGE as the Python package rouge-score computes it, averaged over the rows.",
       {"tandem summarize score pairs.csv", "tandem summarize score pairs.csv --bootstrap --json"}};
-  const LoadedConfig loaded = load_config(options, std::span(words).subspan(2), program);
+  const LoadedConfig loaded = load_mixed(options, std::span(words).subspan(2), program);
   if (loaded.text) return print_result(*loaded.text);
   if (loaded.rest.size() != 1) {
     fail(ErrorKind::Usage, str("score: ", loaded.rest.size(), " files were named"),

@@ -54,7 +54,7 @@ int train(const Words& words) {
                             "file [file ...]",
                             "Trains a byte-level BPE as GPT-2 has it, on texts or on the columns of CSVs.",
                             {"tandem summarize tokenizer train --size 8192 --output tokenizer train.csv"}};
-  const LoadedConfig loaded = load_config(options, std::span(words).subspan(3), program);
+  const LoadedConfig loaded = load_mixed(options, std::span(words).subspan(3), program);
   if (loaded.text) return print_result(*loaded.text);
   if (loaded.rest.empty()) fail(ErrorKind::Usage, "tokenizer train: no file was named", "name texts, or CSVs");
   Words texts;

@@ -30,8 +30,8 @@ time.sleep(1000)
 """
 
 
-class Ends(LaunchTest):
-    def test_starts_as_many_ranks_as_asked_and_says_so(self):
+class D9(LaunchTest):
+    def test_as_many_ranks_start_as_were_asked_for_and_it_is_said(self):
         result = self.run_ranks("-n", "3", *PRINT_RANK)
         self.assertEqual(result.stdout, "0 3 0 3\n")
         self.assertEqual(self.logs(3), ["0 3 0 3\n", "1 3 1 3\n", "2 3 2 3\n"])
@@ -40,6 +40,8 @@ class Ends(LaunchTest):
         self.assertRegex(end, r"^tandem: 3 ranks, \d+\.\d s, all succeeded$")
         self.assertEqual(result.returncode, 0)
 
+
+class Ends(LaunchTest):
     def test_starts_one_rank_by_default(self):
         self.assertEqual(self.run_ranks(*PRINT_RANK).stdout, "0 1 0 1\n")
 
