@@ -50,7 +50,7 @@ def check_lint(build: pathlib.Path) -> tuple[str, str]:
     database = clang_database(build)
     # What this build does not compile, such as nccl where there is no CUDA, has no flags to look at it with.
     built = {entry["file"] for entry in json.loads(pathlib.Path(database, "compile_commands.json").read_text())}
-    files = [file for file in sources("src/*.cpp", "models/*.cpp") if not file.endswith("_test.cpp") and str(pathlib.Path(file).resolve()) in built]
+    files = [file for file in sources("src/*.cpp", "models/*.cpp", "recipes/*.cpp") if not file.endswith("_test.cpp") and str(pathlib.Path(file).resolve()) in built]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(lambda file: run("clang-tidy", "--quiet", "-p", database, file), files))
     return verdict(max(code for code, _ in results), "".join(text for code, text in results if code))

@@ -130,7 +130,7 @@ class Accelerator {
   // Every rank ends after the step in which one rank calls this.
   void stop(const std::string& why);
 
-  // For an evaluation: while it lives, matrices are multiplied in the precision of the run.
+  // For an evaluation: matrices are multiplied in the precision of the run.
   Autocast autocast() const { return {device().type(), precision()}; }
 
   // The tensors of all ranks, joined along the first dimension; they may differ in it.
@@ -161,8 +161,8 @@ class Accelerator {
   void set_trigger();
   bool check_trigger();
 
-  // After the loop: says how it ended; with --json prints `result`, by default the last loss, and the baselines that
-  // say what it is worth. `next` is the command to try next; where steps are left, that is the one which goes on.
+  // After the loop: says how it ended, and prints `result`, by default the last loss, beside what takes no learning.
+  // `next` is the command to try next, unless steps are left.
   void end_training(const EventFields& result = {}, const std::vector<Baseline>& baselines = {},
                     const std::string& next = {});
   void close();  // the same where nobody did it, also when the model is gone: run_worker calls it after the body

@@ -16,6 +16,9 @@ namespace tandem {
 // as one sentence with a hint and the rank, and becomes an exit code (docs/errors.md); otherwise the code is 0.
 int run_worker(const std::function<void(const World& world)>& body);
 
+// The `main` of a command that has no ranks: prints what `body` returns on standard output. Errors as above.
+int run_command(const std::function<std::string()>& body);
+
 // How a program was executed. One with commands of its own says which word its flags begin with.
 struct CommandWords {
   std::vector<std::string> words;
@@ -45,7 +48,7 @@ struct RankedOptions {
 };
 
 int run_worker(const CommandWords& command, const ProgramText& program, const RankedOptions& options,
-               const std::function<void(Communicator&)>& body);
+               const std::function<std::string(Communicator&)>& body);
 
 }  // namespace detail
 
@@ -68,10 +71,10 @@ int run_worker(const CommandWords& command, const ProgramText& program, Options&
 }
 
 // The same for a program that trains nothing, such as an evaluation. Its options have the members `ranks` and `comm`,
-// and it has no folder.
+// and it has no folder. What `body` returns on the first rank goes to standard output.
 template <HasFields Options>
 int run_worker(const CommandWords& command, const ProgramText& program, Options& options,
-               const std::function<void(Communicator&)>& body) {
+               const std::function<std::string(Communicator&)>& body) {
   return detail::run_worker(command, program,
                             {.fields = fields_of(options),
                              .validate = [&] { validate_fields(options); },

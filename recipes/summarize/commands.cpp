@@ -3,27 +3,15 @@
 #include <tandem/autocast.h>
 #include <tandem/error.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
-#include "base/fd.h"
 #include "base/program.h"
 #include "base/text.h"
 
 namespace tandem {
 
 namespace fs = std::filesystem;
-
-int print_result(std::string_view text) {
-  if (write_all(STDOUT_FILENO, text)) return 0;
-  fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is sent");
-}
-
-void say(const Communicator& comm, std::string_view text) {
-  if (comm.world().is_main()) write_all(STDERR_FILENO, text);
-}
 
 std::string typed_path(const fs::path& path) {
   const fs::path relative = fs::proximate(path);

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <tandem/communicator.h>
 #include <tandem/config.h>
 #include <tandem/precision.h>
-#include <tandem/run_options.h>
+#include <tandem/run_worker.h>
 
 #include <filesystem>
 #include <span>
@@ -45,12 +44,6 @@ LoadedConfig load_mixed(Options& options, std::span<const std::string> args, con
     return loaded;
   }
 }
-
-// To standard output, where what a command was asked for goes; 0. An Error if nobody takes it.
-int print_result(std::string_view text);
-
-// To standard error, on the first rank.
-void say(const Communicator& comm, std::string_view text);
 
 // A path as a user would type it here: relative where it lies below the current folder.
 std::string typed_path(const std::filesystem::path& path);

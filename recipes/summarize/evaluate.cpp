@@ -37,7 +37,7 @@ void visit_fields(Options& o, Visitor&& field) {
   field("seed", o.seed, "decides what is drawn, with a temperature");
   field("show", o.show, "dialogues that are shown with both summaries");
   field("output", o.output, "CSV to write: id, reference, prediction; `tandem summarize score` takes it");
-  field("json", o.json, "the result as one JSON object on standard output; all else goes to standard error");
+  field("json", o.json, "the result as one JSON object");
 }
 
 std::vector<SummarySample> load_rows(const Options& o) {
@@ -69,21 +69,14 @@ std::string result_json(const Evaluation& result) {
   return str(json_text(json), '\n');
 }
 
-void run(Communicator& comm, const Options& o) {
+std::string run(Communicator& comm, const Options& o) {
   const std::vector<SummarySample> rows = load_rows(o);
   Summarizer model = load_trained(o.trained, comm);
   EvaluateOptions settings = o.evaluate;
   settings.generate.seed = o.seed;
   const Evaluation result = evaluate(comm, model, rows, settings);
-  if (!comm.world().is_main()) return;
-  if (!o.output.empty()) write_pairs(o.output, rows, result);
-  const std::string text = result_text(o, model, rows, result, comm.world().size);
-  if (o.json) {
-    say(comm, text);
-    print_result(result_json(result));
-  } else {
-    print_result(text);
-  }
+  if (comm.world().is_main() && !o.output.empty()) write_pairs(o.output, rows, result);
+  return o.json ? result_json(result) : result_text(o, model, rows, result, comm.world().size);
 }
 
 }  // namespace
@@ -96,7 +89,7 @@ int run_evaluate(const std::vector<std::string>& words) {
                      "Computes the loss and ROUGE of a trained model, beside what takes no learning.",
                      {"tandem summarize evaluate --from runs/latest --nproc 2",
                       "tandem summarize evaluate --from runs/latest --valid other.csv --eval-samples 0 --json"}},
-                    options, [&](Communicator& comm) { run(comm, options); });
+                    options, [&](Communicator& comm) { return run(comm, options); });
 }
 
 }  // namespace tandem

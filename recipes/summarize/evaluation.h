@@ -1,7 +1,7 @@
 #pragma once
 
-#include <tandem/communicator.h>
 #include <tandem/event_log.h>
+#include <tandem/run_worker.h>
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,6 @@
 #include "recipes/summarize/evaluation.h"
 
 #include <gtest/gtest.h>
-#include <tandem/communicator.h>
 #include <torch/torch.h>
 
 #include "base/error_test.h"

@@ -49,21 +49,25 @@ class NewFolder {
   fs::path temporary_;
 };
 
-}  // namespace
-
-int run_export(const std::vector<std::string>& words) {
+std::string run(std::span<const std::string> flags) {
   Options options;
   const ProgramText program{"tandem summarize export",
                             "",
                             "Writes a folder that Hugging Face's transformers loads, and that --init takes.",
                             {"tandem summarize export --from runs/latest --output gpt2-dialogues"}};
-  const LoadedConfig loaded = load_config(options, std::span(words).subspan(2), program);
-  if (loaded.text) return print_result(*loaded.text);
+  const LoadedConfig loaded = load_config(options, flags, program);
+  if (loaded.text) return *loaded.text;
   const Summarizer model = load_summarizer(options.from);
   const NewFolder folder(options.output);
   save_summarizer(folder.temporary(), model);
   folder.finish();
-  return print_result(str("wrote ", model.weights, " to ", options.output, '\n'));
+  return str("wrote ", model.weights, " to ", options.output, '\n');
+}
+
+}  // namespace
+
+int run_export(const std::vector<std::string>& words) {
+  return run_command([&] { return run(std::span(words).subspan(2)); });
 }
 
 }  // namespace tandem

@@ -7,13 +7,11 @@
 #include <tandem/length_order.h>
 #include <tandem/run_worker.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "base/fd.h"
 #include "base/text.h"
 #include "recipes/summarize/batch.h"
 #include "recipes/summarize/commands.h"
@@ -186,11 +184,7 @@ std::string help_text() {
          "`tandem summarize COMMAND --help` lists the flags of a command.\n";
 }
 
-int dispatch(const std::vector<std::string>& words) {
-  const std::string name = words.size() > 1 ? words[1] : "--help";
-  if (name == "--help" || name == "-h" || name == "help") return print_result(help_text());
-  const auto command = std::ranges::find(all_commands(), name, &Command::name);
-  if (command != all_commands().end()) return command->run(words);
+[[noreturn]] void fail_unknown(const std::string& name) {
   std::vector<std::string> names;
   for (const Command& known : all_commands()) names.push_back(known.name);
   const auto meant = nearest(name, names);
@@ -198,15 +192,17 @@ int dispatch(const std::vector<std::string>& words) {
        meant ? str("did you mean `tandem summarize ", *meant, "`?") : "`tandem summarize --help` lists the commands");
 }
 
+int dispatch(const std::vector<std::string>& words) {
+  const std::string name = words.size() > 1 ? words[1] : "--help";
+  const auto command = std::ranges::find(all_commands(), name, &Command::name);
+  if (command != all_commands().end()) return command->run(words);
+  return run_command([&] {
+    if (name != "--help" && name != "-h" && name != "help") fail_unknown(name);
+    return help_text();
+  });
+}
+
 }  // namespace
 }  // namespace tandem
 
-int main(int argc, char** argv) {
-  tandem::fill_closed_streams();
-  try {
-    return tandem::dispatch({argv, argv + argc});
-  } catch (const std::exception& error) {
-    tandem::write_all(STDERR_FILENO, tandem::describe(error));
-    return tandem::exit_code(error);
-  }
-}
+int main(int argc, char** argv) { return tandem::dispatch({argv, argv + argc}); }

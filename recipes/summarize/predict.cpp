@@ -44,7 +44,7 @@ void visit_fields(Options& o, Visitor&& field) {
   field("", o.generate, "how summaries are written");
   field("seed", o.seed, "decides what is drawn, with a temperature");
   field("", o.progress, "what is shown");
-  field("json", o.json, "the result as one JSON object on standard output");
+  field("json", o.json, "the result as one JSON object");
 }
 
 // All that decides what is written.
@@ -139,7 +139,7 @@ void write_submission(const Options& o, std::span<const SummarySample> rows, con
   write_csv(o.output, columns, fields);
 }
 
-void run(Communicator& comm, const Options& o) {
+std::string run(Communicator& comm, const Options& o) {
   const std::vector<SummarySample> rows =
       read_rows(o.test.empty() ? validation_file(o.trained.from) : o.test, o.columns, Needs::Id);
   Summarizer model = load_trained(o.trained, comm);
@@ -147,11 +147,11 @@ void run(Communicator& comm, const Options& o) {
   std::optional<Draft> draft;
   if (is_main) draft.emplace(o.output, key_of(o, model, rows), rows.size());
   Summaries summaries = share(comm, draft, rows.size());
-  const std::int64_t known = count(summaries);
-  if (known > 0) say(comm, str("going on: ", known, " of ", rows.size(), " summaries are written already\n"));
-
   std::optional<Progress> progress;
   if (is_main) progress.emplace(STDERR_FILENO, choose_style(STDERR_FILENO, o.progress), has_colour(STDERR_FILENO));
+  if (const std::int64_t known = count(summaries); is_main && known > 0) {
+    progress->log(str("going on: ", known, " of ", rows.size(), " summaries are written already"));
+  }
   GenerateOptions settings = o.generate;
   settings.seed = o.seed;
   write_summaries(comm, model, rows, settings, summaries, [&](std::span<const std::int64_t> done) {
@@ -161,16 +161,13 @@ void run(Communicator& comm, const Options& o) {
     const auto share_done = static_cast<double>(written) / static_cast<double>(rows.size());
     progress->update(str("written ", written, "/", rows.size()), share_done);
   });
-  if (!is_main) return;
+  if (!is_main) return "";
   progress.reset();
   write_submission(o, rows, summaries);
   draft->remove();
-  if (o.json) {
-    const Json::Object json = {{"samples", std::ssize(rows)}, {"output", fs::absolute(o.output).native()}};
-    print_result(str(json_text(json), '\n'));
-  } else {
-    print_result(str("wrote ", rows.size(), " summaries to ", o.output, '\n'));
-  }
+  if (!o.json) return str("wrote ", rows.size(), " summaries to ", o.output, '\n');
+  const Json::Object json = {{"samples", std::ssize(rows)}, {"output", fs::absolute(o.output).native()}};
+  return str(json_text(json), '\n');
 }
 
 }  // namespace
@@ -184,7 +181,7 @@ int run_predict(const std::vector<std::string>& words) {
        "Writes the summary of each dialogue of a CSV. Stopped and started again, it goes on where it was.",
        {"tandem summarize predict --from runs/latest --test test.csv",
         "tandem summarize predict --from runs/latest --test test.csv --beams 4 --no-repeat-ngram 3"}},
-      options, [&](Communicator& comm) { run(comm, options); });
+      options, [&](Communicator& comm) { return run(comm, options); });
 }
 
 }  // namespace tandem

@@ -43,7 +43,7 @@ std::string read_dialogue(const Options& o) {
   return *text;
 }
 
-void run(Communicator& comm, const Options& o) {
+std::string run(Communicator& comm, const Options& o) {
   const std::vector<SummarySample> rows(o.count, {.id = "", .dialogue = read_dialogue(o), .summary = ""});
   Summarizer model = load_trained(o.trained, comm);
   GenerateOptions settings = o.generate;
@@ -52,7 +52,7 @@ void run(Communicator& comm, const Options& o) {
   write_summaries(comm, model, rows, settings, summaries);
   std::string lines;
   for (const auto& summary : summaries) lines += str(*summary, '\n');
-  print_result(lines);
+  return lines;
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ int run_sample(const std::vector<std::string>& words) {
                      "Summarizes one dialogue.",
                      {"tandem summarize sample --from runs/latest < dialogue.txt",
                       "tandem summarize sample --dialogue 'Ann: Tea? Ben: Yes.' --temperature 0.8 --count 5"}},
-                    options, [&](Communicator& comm) { run(comm, options); });
+                    options, [&](Communicator& comm) { return run(comm, options); });
 }
 
 }  // namespace tandem

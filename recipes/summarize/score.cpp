@@ -84,17 +84,15 @@ std::string result_text(const RougeScores& scores, const std::optional<RougeInte
   return text;
 }
 
-}  // namespace
-
-int run_score(const std::vector<std::string>& words) {
+std::string run(std::span<const std::string> flags) {
   Options options;
   const ProgramText program{
       "tandem summarize score",
       "file",
       "Prints ROUGE as the Python package rouge-score computes it, averaged over the rows.",
       {"tandem summarize score pairs.csv", "tandem summarize score pairs.csv --bootstrap --json"}};
-  const LoadedConfig loaded = load_mixed(options, std::span(words).subspan(2), program);
-  if (loaded.text) return print_result(*loaded.text);
+  const LoadedConfig loaded = load_mixed(options, flags, program);
+  if (loaded.text) return *loaded.text;
   if (loaded.rest.size() != 1) {
     fail(ErrorKind::Usage, str("score: ", loaded.rest.size(), " files were named"),
          "name one: tandem summarize score FILE.csv");
@@ -104,7 +102,13 @@ int run_score(const std::vector<std::string>& words) {
   std::optional<RougeIntervals> intervals;
   if (options.bootstrap) intervals = bootstrap(scores, options.seed);
   const auto text = options.json ? result_json : result_text;
-  return print_result(text(mean(scores), intervals, std::ssize(scores)));
+  return text(mean(scores), intervals, std::ssize(scores));
+}
+
+}  // namespace
+
+int run_score(const std::vector<std::string>& words) {
+  return run_command([&] { return run(std::span(words).subspan(2)); });
 }
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tandem/communicator.h>
+#include <tandem/run_worker.h>
 
 #include <cstdint>
 #include <functional>

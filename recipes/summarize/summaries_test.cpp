@@ -1,7 +1,6 @@
 #include "recipes/summarize/summaries.h"
 
 #include <gtest/gtest.h>
-#include <tandem/communicator.h>
 
 #include <algorithm>
 

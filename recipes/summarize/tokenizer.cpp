@@ -48,20 +48,20 @@ void add_texts(Words& texts, const fs::path& path, const ColumnOptions& columns)
   }
 }
 
-int train(const Words& words) {
+std::string train(const Words& words) {
   TrainOptions options;
   const ProgramText program{"tandem summarize tokenizer train",
                             "file [file ...]",
                             "Trains a byte-level BPE as GPT-2 has it, on texts or on the columns of CSVs.",
                             {"tandem summarize tokenizer train --size 8192 --output tokenizer train.csv"}};
   const LoadedConfig loaded = load_mixed(options, std::span(words).subspan(3), program);
-  if (loaded.text) return print_result(*loaded.text);
+  if (loaded.text) return *loaded.text;
   if (loaded.rest.empty()) fail(ErrorKind::Usage, "tokenizer train: no file was named", "name texts, or CSVs");
   Words texts;
   for (const std::string& path : loaded.rest) add_texts(texts, path, options.columns);
   const Tokenizer tokenizer(train_vocabulary(texts, {.size = options.size, .min_count = options.min_count}));
   tokenizer.save(options.output);
-  return print_result(str("wrote ", tokenizer.size(), " tokens to ", options.output, '\n'));
+  return str("wrote ", tokenizer.size(), " tokens to ", options.output, '\n');
 }
 
 struct UseOptions {
@@ -97,12 +97,12 @@ std::string decode_line(Tokenizer& tokenizer, std::string_view line) {
   return tokenizer.decode(ids);
 }
 
-int use(const Words& words, const char* about, std::string (*convert)(Tokenizer&, std::string_view)) {
+std::string use(const Words& words, const char* about, std::string (*convert)(Tokenizer&, std::string_view)) {
   UseOptions options;
   const std::string name = str("tandem summarize tokenizer ", words[2]);
   const ProgramText program{name, "", about, {str(name, " --tokenizer FOLDER < lines.txt")}};
   const LoadedConfig loaded = load_config(options, std::span(words).subspan(3), program);
-  if (loaded.text) return print_result(*loaded.text);
+  if (loaded.text) return *loaded.text;
   const fs::path in_run = options.tokenizer / "model";
   Tokenizer tokenizer = Tokenizer::load(fs::is_directory(in_run) ? in_run : options.tokenizer);
   auto text = read_all(STDIN_FILENO);
@@ -110,22 +110,25 @@ int use(const Words& words, const char* about, std::string (*convert)(Tokenizer&
   if (text->ends_with('\n'))
     text->pop_back();
   else if (text->empty())
-    return 0;
+    return "";
   std::string lines;
   for (const std::string& line : split(*text, '\n')) lines += str(convert(tokenizer, line), '\n');
-  return print_result(lines);
+  return lines;
+}
+
+std::string run(const Words& words) {
+  const std::string name = words.size() > 2 ? words[2] : "--help";
+  if (name == "train") return train(words);
+  if (name == "encode") return use(words, "Turns lines of standard input into lines of ids.", encode_line);
+  if (name == "decode") return use(words, "Turns lines of ids into text.", decode_line);
+  if (name == "--help" || name == "-h") return "usage: tandem summarize tokenizer train|encode|decode [flags]\n";
+  fail(ErrorKind::Usage, str("tokenizer: there is no command '", name, "'"), "it is train, encode or decode");
 }
 
 }  // namespace
 
 int run_tokenizer(const Words& words) {
-  const std::string name = words.size() > 2 ? words[2] : "--help";
-  if (name == "train") return train(words);
-  if (name == "encode") return use(words, "Turns lines of standard input into lines of ids.", encode_line);
-  if (name == "decode") return use(words, "Turns lines of ids into text.", decode_line);
-  constexpr const char* kHelp = "usage: tandem summarize tokenizer train|encode|decode [flags]\n";
-  if (name == "--help" || name == "-h") return print_result(kHelp);
-  fail(ErrorKind::Usage, str("tokenizer: there is no command '", name, "'"), "it is train, encode or decode");
+  return run_command([&] { return run(words); });
 }
 
 }  // namespace tandem

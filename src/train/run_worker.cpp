@@ -80,6 +80,10 @@ int run_worker(const std::function<void(const World& world)>& body) {
   });
 }
 
+int run_command(const std::function<std::string()>& body) {
+  return code_of([&](std::string&) { print(body()); });
+}
+
 int detail::run_worker(const CommandWords& command, const ProgramText& program, const WorkerOptions& options,
                        const std::function<void(Accelerator&)>& body) {
   return code_of([&](std::string& where) {
@@ -108,7 +112,7 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
 }
 
 int detail::run_worker(const CommandWords& command, const ProgramText& program, const RankedOptions& options,
-                       const std::function<void(Communicator&)>& body) {
+                       const std::function<std::string(Communicator&)>& body) {
   return code_of([&](std::string& where) {
     const WorkerEnv env = read_worker_env();
     if (env.is_launched) where = place_text(env.world);
@@ -118,7 +122,8 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
     where = env.world.size > 1 ? place_text(env.world) : "";
     keep_freed_memory();
     Communicator comm = Communicator::join(options.comm);
-    body(comm);
+    const std::string result = body(comm);
+    if (comm.world().is_main()) print(result);
   });
 }
 
