@@ -77,8 +77,7 @@ class Accelerator {
   void prepare(Optimizer& optimizer);
   void prepare(Ema& ema);
 
-  // `samples` is a Sampler or a Loader, whose step has as many micro-batches as batch_plan() says. The run goes on
-  // where its checkpoint was, if there is one to resume.
+  // A Sampler or a Loader whose steps are those of batch_plan(). Goes on from the run's checkpoint, if there is one.
   template <GivesSamples Samples>
   Batches<Samples> prepare(Samples& samples) {
     begin(source_of(samples));
@@ -124,7 +123,7 @@ class Accelerator {
   void print(std::string_view line);
   void log(const EventFields& values);
 
-  // What the best checkpoint has: that of this step will know it, if it is saved.
+  // What the best checkpoint has: that of this step, if it is saved.
   void set_metric(double metric);
 
   // Every rank ends after the step in which one rank calls this.

@@ -99,10 +99,7 @@ Weights parameters_of(const Gpt2& model) {
   return parameters;
 }
 
-}  // namespace
-
-Gpt2Options read_hugging_face_config(std::string_view text, std::string_view where) {
-  const Json config = parse_json(text, where);
+Gpt2Options options_of(const Json& config, std::string_view where) {
   require(config, where, "model_type", "gpt2");
   require(config, where, "layer_norm_epsilon", kNormEpsilon);
   require(config, where, "scale_attn_weights", true);
@@ -121,6 +118,14 @@ Gpt2Options read_hugging_face_config(std::string_view text, std::string_view whe
                             .dropout = dropout_of(config, where),
                             .gelu = gelu_named(setting(config, "activation_function", "gelu_new").as_string(), where)};
   require(config, where, "n_inner", 4 * options.width);
+  return options;
+}
+
+}  // namespace
+
+Gpt2Options read_hugging_face_config(std::string_view text, std::string_view where) {
+  Gpt2Options options;
+  read_json_file(where, [&] { options = options_of(parse_json(text, where), where); });
   validate(options);
   return options;
 }

@@ -1,11 +1,15 @@
 #include "recipes/summarize/commands.h"
 
+#include <fcntl.h>
 #include <tandem/autocast.h>
 #include <tandem/error.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
+#include "base/fd.h"
 #include "base/program.h"
 #include "base/text.h"
 
@@ -39,12 +43,39 @@ Summarizer load_trained(const TrainedOptions& options, const Communicator& comm)
   return model;
 }
 
-fs::path validation_file(const fs::path& from) {
-  const fs::path checkpoint = fs::absolute(from).lexically_normal();
-  for (const fs::path& run : {from, checkpoint.parent_path().parent_path()}) {
-    if (fs::exists(run / "validation.csv")) return run / "validation.csv";
+void check_output(const fs::path& path) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const Fd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool can_write = opened && ::faccessat(opened.get(), ".", W_OK, AT_EACCESS) == 0;
+  const int error = can_write ? EISDIR : errno;
+  if (can_write && !fs::is_directory(path)) return;
+  fail(ErrorKind::Data, str("cannot write ", path, ": ", errno_text(error)),
+       "check the folder, its permissions and the free space");
+}
+
+void make_new_folder(const fs::path& path, const std::function<void(const fs::path&)>& fill) {
+  const fs::path temporary = str(path, ".tmp-", ::getpid());
+  std::error_code error;
+  fs::create_directories(temporary, error);
+  if (error) {
+    fail(ErrorKind::Data, str("cannot make ", path, ": ", error.message()),
+         "check the folder above it, and its rights");
   }
-  fail(ErrorKind::Config, str(from, " does not say what to use"), "name a file: --valid or --test FILE.csv");
+  try {
+    fill(temporary);
+    fs::rename(temporary, path);
+  } catch (const Error& failure) {
+    fs::remove_all(temporary, error);
+    fail(failure.kind(), replace_all(failure.message(), temporary.native(), path.native()), failure.hint());
+  }
+}
+
+fs::path validation_file(const fs::path& from) {
+  check_model(from);
+  const auto description = find_description(from);
+  const fs::path file = description ? description->parent_path() / "validation.csv" : "";
+  if (!file.empty() && fs::exists(file)) return file;
+  fail(ErrorKind::Config, str(from, " does not say which rows to use"), "name a file: --valid or --test FILE.csv");
 }
 
 }  // namespace tandem

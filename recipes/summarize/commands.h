@@ -5,6 +5,7 @@
 #include <tandem/run_worker.h>
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,20 +30,15 @@ int run_tokenizer(const std::vector<std::string>& words);
 template <HasFields Options>
 LoadedConfig load_mixed(Options& options, std::span<const std::string> args, const ProgramText& program) {
   std::vector<std::string> words;
-  std::vector<std::string> left(args.begin(), args.end());
-  for (;;) {
-    LoadedConfig loaded = load_fields(fields_of(options), left, program, [] {});
-    if (loaded.text) return loaded;
-    left.swap(loaded.rest);
-    if (!left.empty()) {
-      words.push_back(left.front());
-      left.erase(left.begin());
-      continue;
-    }
-    validate_fields(options);
-    loaded.rest = std::move(words);
-    return loaded;
+  LoadedConfig loaded = load_fields(fields_of(options), args, program, [] {});
+  while (!loaded.text && !loaded.rest.empty()) {
+    words.push_back(loaded.rest.front());
+    const std::vector<std::string> left(loaded.rest.begin() + 1, loaded.rest.end());
+    loaded = load_fields(std::move(loaded.fields), left, program, [] {});
   }
+  if (!loaded.text) validate_with_sources([&] { validate_fields(options); }, loaded.fields);
+  loaded.rest = std::move(words);
+  return loaded;
 }
 
 // A path as a user would type it here: relative where it lies below the current folder.
@@ -69,6 +65,12 @@ void visit_fields(TrainedOptions& o, Visitor&& field) {
 
 // On the device of this rank, in that precision.
 Summarizer load_trained(const TrainedOptions& options, const Communicator& comm);
+
+// An Error if that file cannot be written; before the work.
+void check_output(const std::filesystem::path& path);
+
+// Makes a folder in one step: `fill` gets it under another name, and when that fails, there is none.
+void make_new_folder(const std::filesystem::path& path, const std::function<void(const std::filesystem::path&)>& fill);
 
 // The rows that the run of a model was evaluated on. An Error where nobody kept any.
 std::filesystem::path validation_file(const std::filesystem::path& from);

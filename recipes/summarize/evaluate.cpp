@@ -40,6 +40,8 @@ void visit_fields(Options& o, Visitor&& field) {
   field("json", o.json, "the result as one JSON object");
 }
 
+void validate(const Options& o) { check_builtin(o.data, "--valid"); }
+
 std::vector<SummarySample> load_rows(const Options& o) {
   if (!o.data.empty()) return load_sets({.data = o.data}).held_out;
   return read_rows(o.valid.empty() ? validation_file(o.trained.from) : o.valid, o.columns, Needs::Summary);
@@ -54,11 +56,17 @@ void write_pairs(const fs::path& path, std::span<const SummarySample> rows, cons
   write_csv(path, columns, fields);
 }
 
+std::string loss_text(const Evaluation& result) {
+  const EncodingReport left_out{.num_skipped = result.num_left_out};
+  return str(fixed(result.loss, 4), " for a token of a summary",
+             result.num_left_out > 0 ? str("; ", left_out.skipped_text()) : "");
+}
+
 std::string result_text(const Options& o, const Summarizer& model, std::span<const SummarySample> rows,
                         const Evaluation& result, int num_ranks) {
   return str("model     ", model.weights, "\nrows      ", rows.size(), ", of which ", result.predictions.size(),
-             " are scored, on ", num_ranks, num_ranks == 1 ? " rank" : " ranks", "\nloss      ", fixed(result.loss, 4),
-             " for a token of a summary\n\n", scores_table(result), examples_text(rows, result.predictions, o.show));
+             " are scored, on ", num_ranks, num_ranks == 1 ? " rank" : " ranks", "\nloss      ", loss_text(result),
+             "\n\n", scores_table(result), examples_text(rows, result.predictions, o.show));
 }
 
 std::string result_json(const Evaluation& result) {
@@ -70,6 +78,7 @@ std::string result_json(const Evaluation& result) {
 }
 
 std::string run(Communicator& comm, const Options& o) {
+  if (!o.output.empty()) check_output(o.output);
   const std::vector<SummarySample> rows = load_rows(o);
   Summarizer model = load_trained(o.trained, comm);
   EvaluateOptions settings = o.evaluate;

@@ -38,8 +38,8 @@ std::vector<EncodedSample> encode_rows(SampleEncoder& encoder, std::span<const S
 
 // Whole batches are dealt to the ranks, and their sums added in the order of batches: it does not matter who computed
 // which.
-double mean_loss(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows, std::int64_t batch_size) {
-  const std::vector<EncodedSample> samples = encode_rows(model.encoder, rows);
+double mean_loss(Communicator& comm, Summarizer& model, std::span<const EncodedSample> samples,
+                 std::int64_t batch_size) {
   std::vector<std::int64_t> lengths;
   for (const EncodedSample& sample : samples) lengths.push_back(std::ssize(sample.ids));
   const std::vector<std::int64_t> order = by_falling_length(lengths);
@@ -66,7 +66,7 @@ double mean_loss(Communicator& comm, Summarizer& model, std::span<const SummaryS
     sum += batch.as_array()[1].as_double();
     count += batch.as_array()[2].as_double();
   }
-  return count == 0 ? 0 : sum / count;
+  return sum / count;
 }
 
 std::vector<std::string> predict(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
@@ -125,7 +125,9 @@ Evaluation evaluate(Communicator& comm, Summarizer& model, std::span<const Summa
   const auto scored =
       rows.first(options.samples == 0 ? rows.size() : std::min<std::size_t>(options.samples, rows.size()));
   Evaluation result;
-  result.loss = mean_loss(comm, model, rows, options.eval_batch);
+  const std::vector<EncodedSample> samples = encode_rows(model.encoder, rows);
+  result.loss = mean_loss(comm, model, samples, options.eval_batch);
+  result.num_left_out = std::ssize(rows) - std::ssize(samples);
   result.predictions = predict(comm, model, scored, options.generate);
   result.rouge = score(scored, result.predictions);
   result.baselines = baselines_of(model, scored);

@@ -10,6 +10,7 @@
 
 #include "models/gpt2/generate.h"
 #include "recipes/summarize/model.h"
+#include "recipes/summarize/token_file.h"
 #include "text/rouge.h"
 #include "text/samples.h"
 
@@ -30,7 +31,8 @@ void visit_fields(EvaluateOptions& o, Visitor&& field) {
 void validate(const EvaluateOptions& options);
 
 struct Evaluation {
-  double loss = 0;  // mean over the tokens of the summaries of all rows
+  double loss = 0;                // mean over the tokens of the summaries of all rows; of none: not a number
+  std::int64_t num_left_out = 0;  // rows without a loss, as in training: their summary fills the context
   RougeScores rouge;
   std::vector<std::string> predictions;  // of the rows that were scored: the first ones
   std::vector<Baseline> baselines;       // on the same rows

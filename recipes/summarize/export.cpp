@@ -1,6 +1,5 @@
 #include <tandem/config.h>
 #include <tandem/error.h>
-#include <unistd.h>
 
 #include <span>
 
@@ -30,25 +29,6 @@ void validate(const Options& o) {
   }
 }
 
-// Until it is whole it has another name; a run that fails leaves nothing.
-class NewFolder {
- public:
-  explicit NewFolder(fs::path path) : path_(std::move(path)), temporary_(str(path_, ".tmp-", ::getpid())) {}
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-  ~NewFolder() {
-    std::error_code gone;
-    fs::remove_all(temporary_, gone);
-  }
-
-  const fs::path& temporary() const { return temporary_; }
-  void finish() const { fs::rename(temporary_, path_); }
-
- private:
-  fs::path path_;
-  fs::path temporary_;
-};
-
 std::string run(std::span<const std::string> flags) {
   Options options;
   const ProgramText program{"tandem summarize export",
@@ -58,9 +38,7 @@ std::string run(std::span<const std::string> flags) {
   const LoadedConfig loaded = load_config(options, flags, program);
   if (loaded.text) return *loaded.text;
   const Summarizer model = load_summarizer(options.from);
-  const NewFolder folder(options.output);
-  save_summarizer(folder.temporary(), model);
-  folder.finish();
+  make_new_folder(options.output, [&](const fs::path& folder) { save_summarizer(folder, model); });
   return str("wrote ", model.weights, " to ", options.output, '\n');
 }
 

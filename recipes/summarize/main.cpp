@@ -9,6 +9,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -36,11 +37,23 @@ Tokenizer train_tokenizer(const TrainOptions& options, std::span<const SummarySa
   return Tokenizer(train_vocabulary(texts, {.size = options.model.vocabulary}));
 }
 
+// Where the weights come from that a run goes on with: then its tokens must mean what they did.
+std::optional<fs::path> find_resumed(const fs::path& folder, const std::string& resume) {
+  constexpr std::string_view kWeights = "weights:";
+  if (resume == "no") return std::nullopt;
+  if (resume == "auto" || resume == "latest") return find_description(folder);
+  return find_description(resume.starts_with(kWeights) ? resume.substr(kWeights.size()) : resume);
+}
+
 // The first rank trains it, if nobody did, and the others get it from there.
 Tokenizer make_tokenizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows) {
-  if (!options.tokenizer.empty()) return Tokenizer::load(options.tokenizer);
   std::string text;
-  if (accelerator.is_main_process()) text = tokenizer_json_text(train_tokenizer(options, rows).vocabulary());
+  if (accelerator.is_main_process()) {
+    const auto resumed = find_resumed(accelerator.folder(), options.accelerator.training.resume);
+    const fs::path known = options.tokenizer.empty() && resumed ? *resumed : options.tokenizer;
+    const Tokenizer tokenizer = known.empty() ? train_tokenizer(options, rows) : Tokenizer::load(known);
+    text = tokenizer_json_text(tokenizer.vocabulary());
+  }
   return Tokenizer(parse_tokenizer_json({accelerator.comm().all_gather_bytes(text).front(), "the tokenizer"}));
 }
 
@@ -58,17 +71,19 @@ Summarizer make_summarizer(Accelerator& accelerator, const TrainOptions& options
   return {Gpt2(shape), SampleEncoder(std::move(tokenizer), options.prompt, shape.context), std::move(constant)};
 }
 
-// One process of each host makes the tokens, all map them. What of the data and the model a later command needs, the
-// folder of the run keeps.
-fs::path prepare_files(Accelerator& accelerator, Summarizer& model, const SummarySets& sets) {
-  const fs::path path = token_path(accelerator.folder().parent_path() / ".tokens", model.encoder, sets.train);
-  if (accelerator.is_local_main_process()) make_token_file(path, model.encoder, sets.train);
-  if (accelerator.is_main_process()) {
-    save_description(accelerator.folder() / "model", model);
-    write_rows(accelerator.folder() / "validation.csv", sets.held_out);
-  }
+// One process of each host makes them, all map them.
+fs::path prepare_tokens(Accelerator& accelerator, Summarizer& model, std::span<const SummarySample> rows) {
+  const fs::path path = token_path(accelerator.folder().parent_path() / ".tokens", model.encoder, rows);
+  if (accelerator.is_local_main_process()) make_token_file(path, model.encoder, rows);
   accelerator.wait_for_everyone();
   return path;
+}
+
+// What of the model and the data a later command needs, besides a checkpoint.
+void keep_for_later(Accelerator& accelerator, const Summarizer& model, std::span<const SummarySample> held_out) {
+  if (!accelerator.is_main_process()) return;
+  save_description(accelerator.folder() / "model", model);
+  write_rows(accelerator.folder() / "validation.csv", held_out);
 }
 
 double mean_length(const TokenFile& tokens) {
@@ -99,7 +114,7 @@ Loader<TokenFile, TokenBatch> make_loader(Accelerator& accelerator, const TokenF
 void train(Accelerator& accelerator, const TrainOptions& options) {
   const SummarySets sets = load_sets(options.data);
   Summarizer model = make_summarizer(accelerator, options, sets.train);
-  const TokenFile tokens(prepare_files(accelerator, model, sets));
+  const TokenFile tokens(prepare_tokens(accelerator, model, sets.train));
   say_what_is_learned(accelerator, tokens, options.preset);
 
   auto net = accelerator.prepare(model.net);
@@ -110,8 +125,13 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   auto loader = make_loader(accelerator, tokens, model.encoder, options.loader);
 
   const double peak = scaled_learning_rate(options.lr, options.scaling, accelerator.batch_plan().global_batch());
+  const TrainingOptions& training = options.accelerator.training;
+  const std::int64_t all_steps = training.epochs * loader.steps_per_epoch();
+  learning_rate(options.schedule, peak, 0, std::min(training.max_steps.value_or(all_steps), all_steps));  // or an Error
   std::optional<Evaluation> last;
-  for (const auto& [batch, samples] : accelerator.prepare(loader)) {
+  auto batches = accelerator.prepare(loader);
+  keep_for_later(accelerator, model, sets.held_out);  // not before it is clear that the run can go on
+  for (const auto& [batch, samples] : batches) {
     const auto pass = accelerator.accumulate();
     batch.targets.slice(0, samples.num_counted).fill_(kNoTarget);
     const TokenLoss loss = net(batch.ids.to(accelerator.device(), /*non_blocking=*/true), batch.targets);
@@ -124,7 +144,7 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
     last = evaluate(accelerator.comm(), model, sets.held_out, options.evaluate);
     accelerator.log(last->fields());
     accelerator.print(scores_table(*last));
-    accelerator.set_metric(last->loss);
+    if (std::isfinite(last->loss)) accelerator.set_metric(last->loss);
     accelerator.save_state();
   }
   if (!last) last = evaluate(accelerator.comm(), model, sets.held_out, options.evaluate);

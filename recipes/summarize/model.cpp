@@ -35,9 +35,14 @@ struct Habits {
 Habits load_habits(const fs::path& folder) {
   const auto text = read_if_there(folder / kSummarize);
   if (!text) return {};
-  const Json json = parse_json(*text, (folder / kSummarize).native());
-  return {{.prefix = json.at("prefix").as_string(), .marker = json.at("marker").as_string()},
-          json.at("constant").as_string()};
+  const std::string where = (folder / kSummarize).native();
+  Habits habits;
+  read_json_file(where, [&] {
+    const Json json = parse_json(*text, where);
+    habits = {{.prefix = json.at("prefix").as_string(), .marker = json.at("marker").as_string()},
+              json.at("constant").as_string()};
+  });
+  return habits;
 }
 
 // In one file, or in several that an index names.
@@ -66,23 +71,33 @@ Summarizer load_description(const fs::path& folder, const fs::path& tokenizer_fo
   return {Gpt2(options), SampleEncoder(std::move(tokenizer), habits.prompt, options.context), habits.constant};
 }
 
-struct TrainedFolder {
-  fs::path description;
-  fs::path checkpoint;
-};
+// What is left when a slash at its end is.
+fs::path whole_path(const fs::path& path) {
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
 
-// A run, or a checkpoint in its folder of checkpoints.
-std::optional<TrainedFolder> find_trained(const fs::path& from) {
-  const fs::path whole = fs::absolute(from).lexically_normal();
-  const fs::path checkpoints = whole / "checkpoints";
-  const bool is_run = fs::is_directory(checkpoints);
-  const fs::path run = is_run ? whole : whole.parent_path().parent_path();
-  if (!fs::exists(run / "model" / kConfig)) return std::nullopt;
-  const fs::path& folder = is_run ? checkpoints : whole;
-  auto found = find_checkpoint(folder, Which::Best, Check::Checksums).path;
-  if (!found) found = find_checkpoint(folder, Which::Newest, Check::Checksums).path;
-  if (!found) fail(ErrorKind::Checkpoint, str("there is no complete checkpoint in ", folder), "train it first");
-  return TrainedFolder{run / "model", *found};
+// The run that a folder is, or that it is a checkpoint of.
+fs::path run_of(const fs::path& from) {
+  const fs::path whole = whole_path(from);
+  const bool is_checkpoint = whole.parent_path().filename() == "checkpoints";
+  return is_checkpoint ? whole.parent_path().parent_path() : whole;
+}
+
+// The best checkpoint of a run, else the newest; or the one that was named.
+fs::path find_weights(const fs::path& from) {
+  const fs::path whole = whole_path(from);
+  const fs::path folder = run_of(from) == whole ? whole / "checkpoints" : whole;
+  auto found = find_checkpoint(folder, Which::Best, Check::Checksums);
+  if (!found.path) found = find_checkpoint(folder, Which::Newest, Check::Checksums);
+  if (found.path) return *found.path;
+  if (found.passed_over.empty()) {
+    fail(ErrorKind::Checkpoint, str("there is no complete checkpoint in ", folder), "train it first");
+  }
+  fail(ErrorKind::Checkpoint,
+       str("there is no complete checkpoint in ", folder, ": ", found.passed_over.front().path.filename(), ": ",
+           found.passed_over.front().why),
+       "use another copy of it, or train again");
 }
 
 // Folders that may hold a model, the more usual places first.
@@ -92,7 +107,8 @@ std::vector<fs::path> places_of(const std::string& name) {
   std::vector<fs::path> places;
   std::error_code missing;
   for (const char* owner : {"models--", "models--openai-community--"}) {
-    for (const auto& entry : fs::directory_iterator(cache / "hub" / str(owner, name) / "snapshots", missing)) {
+    const std::string folder = str(owner, replace_all(name, "/", "--"));
+    for (const auto& entry : fs::directory_iterator(cache / "hub" / folder / "snapshots", missing)) {
       places.push_back(entry.path());
     }
   }
@@ -120,17 +136,26 @@ void save_summarizer(const fs::path& folder, const Summarizer& model) {
   save_safetensors(folder / kWeights, hugging_face_weights(model.net));
 }
 
+std::optional<fs::path> find_description(const fs::path& from) {
+  const fs::path folder = run_of(from) / "model";
+  return fs::exists(folder / kConfig) ? std::optional(folder) : std::nullopt;
+}
+
+void check_model(const fs::path& from) {
+  if (find_description(from) || fs::exists(from / kConfig)) return;
+  fail(ErrorKind::Data, str("there is no model in ", from),
+       "name the folder of a run, a checkpoint in it, or a folder with config.json and model.safetensors");
+}
+
 Summarizer load_summarizer(const fs::path& from, const fs::path& tokenizer) {
-  if (const auto trained = find_trained(from)) {
-    Summarizer model = load_description(trained->description, tokenizer.empty() ? trained->description : tokenizer);
-    copy_into(named_tensors(*model.net), load_safetensors(trained->checkpoint / kWeights));
-    model.weights = trained->checkpoint;
+  if (const auto description = find_description(from)) {
+    const fs::path checkpoint = find_weights(from);
+    Summarizer model = load_description(*description, tokenizer.empty() ? *description : tokenizer);
+    copy_into(named_tensors(*model.net), load_safetensors(checkpoint / kWeights));
+    model.weights = checkpoint;
     return model;
   }
-  if (!fs::exists(from / kConfig)) {
-    fail(ErrorKind::Data, str("there is no model in ", from),
-         "name the folder of a run, a checkpoint in it, or a folder with config.json and model.safetensors");
-  }
+  check_model(from);
   Summarizer model = load_description(from, tokenizer.empty() ? from : tokenizer);
   load_hugging_face(model.net, load_weights(from));
   model.weights = from;

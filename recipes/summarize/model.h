@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "models/gpt2/gpt2.h"
@@ -25,6 +26,12 @@ void save_summarizer(const std::filesystem::path& folder, const Summarizer& mode
 // checkpoint, or the newest where none is known to be the best. A tokenizer that knows more tokens than the model is an
 // Error. `tokenizer` is the folder of one to take instead.
 Summarizer load_summarizer(const std::filesystem::path& from, const std::filesystem::path& tokenizer = {});
+
+// An Error unless there is something to load.
+void check_model(const std::filesystem::path& from);
+
+// The folder that describes the model of a run, given that or one of its checkpoints; nothing if it is no run.
+std::optional<std::filesystem::path> find_description(const std::filesystem::path& from);
 
 // A folder as it is, or that of a model known by name ("gpt2"): in the cache of Hugging Face or under /kaggle/input. An
 // Error says how to download it.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <stdexcept>
 
 #include "base/crc32c.h"
 #include "base/fd.h"
@@ -72,15 +73,11 @@ class Draft {
   Draft(const fs::path& output, const std::string& key, std::size_t num_rows)
       : path_(str(output, ".part")), key_(str(json_text(key), '\n')), summaries_(num_rows) {
     const auto text = read_if_there(path_);
-    const bool is_ours = text && text->starts_with(key_);
+    const bool is_ours = text && read(*text);
     if (text && !is_ours) fs::remove(path_);
-    file_.emplace(path_);
+    file_.emplace(path_, "check the folder, its permissions and the free space");
     file_->drop_torn_line();
-    if (is_ours) {
-      read(*text);
-    } else {
-      file_->append(key_);
-    }
+    if (!is_ours) file_->append(key_);
   }
 
   const Summaries& summaries() const { return summaries_; }
@@ -103,12 +100,21 @@ class Draft {
   void remove() const { fs::remove(path_); }
 
  private:
-  void read(std::string_view text) {
+  // Whether it is a draft of this very command, and whole.
+  bool read(std::string_view text) {
+    if (!text.starts_with(key_)) return false;
     text.remove_prefix(key_.size());
-    for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
-      const Json line = parse_json(text.substr(0, end), path_.native());
-      summaries_.at(line.as_array()[0].as_integer()) = line.as_array()[1].as_string();
+    try {
+      for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
+        const Json line = parse_json(text.substr(0, end), path_.native());
+        summaries_.at(line.as_array().at(0).as_integer()) = line.as_array().at(1).as_string();
+      }
+      return true;
+    } catch (const Error&) {
+    } catch (const std::out_of_range&) {
     }
+    summaries_.assign(summaries_.size(), std::nullopt);
+    return false;
   }
 
   fs::path path_;
@@ -140,6 +146,7 @@ void write_submission(const Options& o, std::span<const SummarySample> rows, con
 }
 
 std::string run(Communicator& comm, const Options& o) {
+  check_output(o.output);
   const std::vector<SummarySample> rows =
       read_rows(o.test.empty() ? validation_file(o.trained.from) : o.test, o.columns, Needs::Id);
   Summarizer model = load_trained(o.trained, comm);

@@ -20,14 +20,6 @@ using Fields = std::vector<std::string_view>;
 
 constexpr std::uint64_t kSeed = 42;  // of what is built in, and of the split: never that of a run
 
-Fields column_of(const CsvTable& table, const std::string& name, const char* flag) {
-  try {
-    return table.column(name);
-  } catch (const Error& error) {
-    fail(error.kind(), error.message(), str("name the right one with ", flag));
-  }
-}
-
 void check_text(std::string_view text, const CsvTable& table, std::size_t row, const std::string& column) {
   constexpr std::size_t kMostBytes = 1 << 20;
   if (trim(text).empty()) {
@@ -44,6 +36,7 @@ Fields ids_of(const CsvTable& table, const std::string& column) {
   const Fields ids = column_of(table, column, "--id-column");
   std::unordered_map<std::string_view, std::size_t> first_of;
   for (std::size_t row = 0; row < ids.size(); ++row) {
+    check_text(ids[row], table, row, column);
     const auto [first, is_new] = first_of.emplace(ids[row], row);
     if (is_new) continue;
     fail(ErrorKind::Data,
@@ -71,12 +64,22 @@ SummarySets split(std::vector<SummarySample> rows, const fs::path& path) {
 
 }  // namespace
 
-void validate(const DataOptions& o) {
-  const bool is_known = o.data.empty() || o.data == "builtin:dialogues" || o.data == "builtin:packages";
-  if (!is_known) {
-    fail(ErrorKind::Config, str("data is '", o.data, "'"),
-         "give builtin:dialogues or builtin:packages; a file is --train");
+std::vector<std::string_view> column_of(const CsvTable& table, const std::string& name, const char* flag) {
+  try {
+    return table.column(name);
+  } catch (const Error& error) {
+    fail(error.kind(), error.message(), str("name the right one with ", flag));
   }
+}
+
+void check_builtin(const std::string& data, const char* flag) {
+  if (data.empty() || data == "builtin:dialogues" || data == "builtin:packages") return;
+  fail(ErrorKind::Config, str("data is '", data, "'"),
+       str("give builtin:dialogues or builtin:packages; a file is ", flag));
+}
+
+void validate(const DataOptions& o) {
+  check_builtin(o.data, "--train");
   if (o.train.empty() && !o.valid.empty()) {
     fail(ErrorKind::Config, str("valid is ", o.valid, ", and there is no --train"), "give --train train.csv, too");
   }

@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "text/csv.h"
 #include "text/samples.h"
 
 namespace tandem {
@@ -39,6 +41,12 @@ void visit_fields(DataOptions& o, Visitor&& field) {
   field("", o.columns, "data");
 }
 void validate(const DataOptions& options);
+
+// An Error unless `data` is empty or built in; `flag` is where a file belongs.
+void check_builtin(const std::string& data, const char* flag);
+
+// The fields of a column; if there is none of that name, the hint names the flag that says which.
+std::vector<std::string_view> column_of(const CsvTable& table, const std::string& name, const char* flag);
 
 // What a row of a file must have besides a dialogue.
 enum class Needs { Summary, Id };

@@ -44,8 +44,8 @@ std::string read_dialogue(const Options& o) {
 }
 
 std::string run(Communicator& comm, const Options& o) {
-  const std::vector<SummarySample> rows(o.count, {.id = "", .dialogue = read_dialogue(o), .summary = ""});
   Summarizer model = load_trained(o.trained, comm);
+  const std::vector<SummarySample> rows(o.count, {.id = "", .dialogue = read_dialogue(o), .summary = ""});
   GenerateOptions settings = o.generate;
   settings.seed = o.seed;
   Summaries summaries;

@@ -43,8 +43,8 @@ constexpr Measure kMeasures[] = {{"rouge1", &RougeScores::rouge1},
                                  {"rougeLsum", &RougeScores::rouge_lsum}};
 
 std::vector<RougeScores> score_rows(const CsvTable& table, const Options& o) {
-  const auto references = table.column(o.reference_column);
-  const auto predictions = table.column(o.prediction_column);
+  const auto references = column_of(table, o.reference_column, "--reference-column");
+  const auto predictions = column_of(table, o.prediction_column, "--prediction-column");
   RougeScorer scorer(o.stem ? Stemming::Porter : Stemming::None);
   std::vector<RougeScores> scores;
   for (std::size_t row = 0; row < references.size(); ++row) {

@@ -1,5 +1,7 @@
 #include "recipes/summarize/token_cache.h"
 
+#include <tandem/error.h>
+
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,10 @@ void make_token_file(const fs::path& path, SampleEncoder& encoder, std::span<con
     samples.push_back(*std::move(sample));
   }
   report.num_replaced = encoder.num_replaced() - replaced_before;
+  if (samples.empty()) {
+    fail(ErrorKind::Data, str("there is nothing to learn from: ", report.skipped_text()),
+         "give a larger --context, or shorter summaries");
+  }
   write_token_file(path, samples, report);
 }
 

@@ -67,11 +67,19 @@ std::span<const std::byte> map_file(const fs::path& path) {
 }  // namespace
 
 std::string EncodingReport::text() const {
-  std::string text = str(num_rows - num_skipped, " samples");
-  if (num_cut > 0) text += str("; ", num_cut, " dialogues were cut to fit");
-  if (num_skipped > 0) text += str("; ", num_skipped, " rows were left out, as their summary fills the context");
-  if (num_replaced > 0) text += str("; ", num_replaced, " places were not UTF-8 and became U+FFFD");
+  const auto were = [](std::int64_t count, const char* noun) {
+    return str(count, ' ', noun, count == 1 ? " was" : "s were");
+  };
+  std::string text = str(num_rows - num_skipped, num_rows - num_skipped == 1 ? " sample" : " samples");
+  if (num_cut > 0) text += str("; ", were(num_cut, "dialogue"), " cut to fit");
+  if (num_skipped > 0) text += str("; ", skipped_text());
+  if (num_replaced > 0) text += str("; ", were(num_replaced, "place"), " not UTF-8 and became U+FFFD");
   return text;
+}
+
+std::string EncodingReport::skipped_text() const {
+  return num_skipped == 1 ? "1 row was left out, as its summary fills the context"
+                          : str(num_skipped, " rows were left out, as their summary fills the context");
 }
 
 TokenFile::TokenFile(const fs::path& path) : bytes_(map_file(path)) {

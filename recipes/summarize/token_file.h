@@ -18,6 +18,7 @@ struct EncodingReport {
   std::int64_t num_skipped = 0;   // their summary leaves no room for a dialogue
   std::int64_t num_replaced = 0;  // places that were no UTF-8
 
+  std::string skipped_text() const;
   std::string text() const;  // "1200 samples; 3 dialogues were cut, 1 was skipped"
 };
 

@@ -38,10 +38,9 @@ TEST_F(TokenFileTest, GivesBackWhatWasWritten) {
     EXPECT_EQ(summary_begin, samples[i].summary_begin);
   }
   EXPECT_EQ(file.lengths(), (std::vector<std::int64_t>{3, 1, 2}));
-  EXPECT_EQ(
-      file.report().text(),
-      "3 samples; 1 dialogues were cut to fit; 2 rows were left out, as their summary fills the context; 7 places "
-      "were not UTF-8 and became U+FFFD");
+  EXPECT_EQ(file.report().text(),
+            "3 samples; 1 dialogue was cut to fit; 2 rows were left out, as their summary fills the context; 7 places "
+            "were not UTF-8 and became U+FFFD");
 }
 
 TEST_F(TokenFileTest, MayBeEmpty) {

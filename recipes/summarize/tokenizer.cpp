@@ -36,6 +36,9 @@ void visit_fields(TrainOptions& o, Visitor&& field) {
 
 void validate(const TrainOptions& o) {
   if (o.output.empty()) fail(ErrorKind::Config, "output is empty", "name a folder: --output tokenizer");
+  if (fs::exists(o.output)) {
+    fail(ErrorKind::Config, str("output is ", o.output, ", which is there already"), "name another, or remove it");
+  }
   if (o.size < 257) fail(ErrorKind::Config, str("size is ", o.size), "give at least 257: the bytes and <|endoftext|>");
   if (o.min_count < 1) fail(ErrorKind::Config, str("min-count is ", o.min_count), "give at least 1");
 }
@@ -60,7 +63,7 @@ std::string train(const Words& words) {
   Words texts;
   for (const std::string& path : loaded.rest) add_texts(texts, path, options.columns);
   const Tokenizer tokenizer(train_vocabulary(texts, {.size = options.size, .min_count = options.min_count}));
-  tokenizer.save(options.output);
+  make_new_folder(options.output, [&](const fs::path& folder) { tokenizer.save(folder); });
   return str("wrote ", tokenizer.size(), " tokens to ", options.output, '\n');
 }
 

@@ -167,6 +167,18 @@ const Json& Json::at(std::string_view name) const {
   fail(ErrorKind::Data, str("json: there is no member '", name, "'"), kHint);
 }
 
+void read_json_file(std::string_view where, const std::function<void()>& read) {
+  constexpr std::string_view kSubject = "json: ";
+  try {
+    read();
+  } catch (const Error& error) {
+    const std::string& message = error.message();
+    const bool names_it = message.find(where) != std::string::npos;
+    if (names_it || !message.starts_with(kSubject)) throw;
+    fail(error.kind(), str(kSubject, where, ": ", message.substr(kSubject.size())), error.hint());
+  }
+}
+
 Json parse_json(std::string_view text, std::string_view where) {
   if (text.find('\0') != text.npos) {  // which the library would take for the end
     fail(ErrorKind::Data, str("json: ", where, " has a zero byte"), kHint);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,9 @@ class Json {
   friend class JsonText;
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
 };
+
+// Calls `read`, which takes values of the JSON file `where`: an Error about one of them names the file.
+void read_json_file(std::string_view where, const std::function<void()>& read);
 
 // One whole JSON text; `where` is the file that an Error should name. Two members of one name in one object are an
 // Error.

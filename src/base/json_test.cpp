@@ -93,5 +93,16 @@ TEST(Json, NamesBothTypesWhenTheyDiffer) {
 
 TEST(Json, IndentsByTwoSpaces) { EXPECT_EQ(json_text_indented(Json::Object{{"a", 1}}), "{\n  \"a\": 1\n}"); }
 
+TEST(Json, OfAFileIsNamedByErrorsAboutItsValues) {
+  const auto said = [](const char* text) {
+    return error_of([&] { read_json_file("a.json", [&] { parse_json(text, "a.json").at("x").as_integer(); }); })
+        .message();
+  };
+  EXPECT_EQ(said(R"({"x": "y"})"), "json: a.json: expected integer, found string");
+  EXPECT_EQ(said("{}"), "json: a.json: there is no member 'x'");
+  EXPECT_EQ(said(R"({"x": 1, "x": 1})"), "json: a.json has two members 'x' in one object");
+  EXPECT_EQ(said(R"({"x": 1})"), "");
+}
+
 }  // namespace
 }  // namespace tandem

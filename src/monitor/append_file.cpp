@@ -28,8 +28,10 @@ off_t end_of_lines(int fd, off_t size) {
 
 }  // namespace
 
-AppendFile::AppendFile(std::filesystem::path path)
-    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+AppendFile::AppendFile(std::filesystem::path path, std::string hint)
+    : path_(std::move(path)),
+      hint_(std::move(hint)),
+      file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
   if (!file_) fail_to("open");
 }
 
@@ -45,8 +47,7 @@ void AppendFile::drop_torn_line() {
 }
 
 void AppendFile::fail_to(std::string_view verb) const {
-  fail(ErrorKind::Data, str("cannot ", verb, ' ', path_, ": ", errno_text(errno)),
-       "free some space there, or put the run elsewhere with --run-dir");
+  fail(ErrorKind::Data, str("cannot ", verb, ' ', path_, ": ", errno_text(errno)), hint_);
 }
 
 }  // namespace tandem
