@@ -111,6 +111,13 @@ Loader<TokenFile, TokenBatch> make_loader(Accelerator& accelerator, const TokenF
           options};
 }
 
+// A warm-up that is longer than the run is an Error before that begins, and not in its first step.
+void check_schedule(const TrainOptions& options, std::int64_t steps_per_epoch) {
+  const TrainingOptions& training = options.accelerator.training;
+  const std::int64_t all = training.epochs * steps_per_epoch;
+  learning_rate(options.schedule, options.lr, 0, std::min(training.max_steps.value_or(all), all));
+}
+
 void train(Accelerator& accelerator, const TrainOptions& options) {
   const SummarySets sets = load_sets(options.data);
   Summarizer model = make_summarizer(accelerator, options, sets.train);
@@ -125,9 +132,7 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   auto loader = make_loader(accelerator, tokens, model.encoder, options.loader);
 
   const double peak = scaled_learning_rate(options.lr, options.scaling, accelerator.batch_plan().global_batch());
-  const TrainingOptions& training = options.accelerator.training;
-  const std::int64_t all_steps = training.epochs * loader.steps_per_epoch();
-  learning_rate(options.schedule, peak, 0, std::min(training.max_steps.value_or(all_steps), all_steps));  // or an Error
+  check_schedule(options, loader.steps_per_epoch());
   std::optional<Evaluation> last;
   auto batches = accelerator.prepare(loader);
   keep_for_later(accelerator, model, sets.held_out);  // not before it is clear that the run can go on

@@ -13,7 +13,7 @@ TrainOptions demo_options() {
   options.model = {.layers = 2, .heads = 4, .width = 64, .context = 192, .vocabulary = 512, .dropout = 0};
   options.accelerator.precision = Precision::Fp32;  // so small that casting takes longer than it saves
   options.accelerator.batch = {.batch_size = 16, .global_batch = 32};
-  options.accelerator.training = {.epochs = 6};
+  options.accelerator.training = {.epochs = 6, .threads = 1};  // more would wait for each other most of the time
   options.lr = 3e-3;
   options.schedule.warmup_steps = 50;
   return options;

@@ -126,7 +126,7 @@ a line of the user's
 step 6/6 | epoch 2/2 | loss 3.0000 | norm 0.50 | lr 1.0e-03 | 250 ms | 2.00k tok/s | 2 ranks | eta 0s
 done      3 steps in 2s on 2 ranks; stopped early: SIGTERM
 result    loss 3.1250, rouge1 0.4124, samples 12
-baseline  an untrained model: loss 10.8200
+baseline  an untrained model: loss 10.820
 replicas  equal to the bit on all ranks after step 6
 samples   no sample went to two ranks
 skipped   none

@@ -98,6 +98,21 @@ TEST(TrainStep, WantsALossThatDependsOnTheModel) {
   });
 }
 
+// Two micro-batches on each rank: one that says what it did, 10 more than its rank, and one that only counts 3.
+TEST(TrainStep, AddsUpTheWorkOfAllRanks) {
+  run_ranks(2, [](const World& world) {
+    Communicator comm = Communicator::join();
+    LineModel model(Line(), comm);
+    Sgd optimizer(*model.module());
+    LossScaler scaler(Precision::Fp32, torch::kCPU);
+    const auto loss = [&](std::int64_t work) { return LossSum{model(torch::ones(1)).sum(), 3, work}; };
+    const std::vector<std::int64_t> batches = {10 + world.rank, 0};
+    const StepResult result = train_step(model, optimizer, scaler, batches, loss, {});
+    EXPECT_EQ(result.work, 27);
+    EXPECT_EQ(result.count, 12);
+  });
+}
+
 TEST(TrainStep, RefusesSumsInFp16) {
   Communicator comm = Communicator::join();
   LineModel model(Line(), comm, {.wire = WireType::Fp16});

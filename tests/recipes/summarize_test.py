@@ -24,7 +24,7 @@ class SummarizeTest(unittest.TestCase):
         self.folder = pathlib.Path(temporary.name).resolve()
 
     def run_summarize(self, *words, text: str = "") -> subprocess.CompletedProcess:
-        env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+        env = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}  # more threads would wait for each other
         return subprocess.run([TANDEM, "summarize", *map(str, words)], cwd=self.folder, env=env, input=text, text=True,
                               capture_output=True, timeout=500)
 
