@@ -14,7 +14,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, DistributedSampler
 
-VOCABULARY, CONTEXT, LAYERS, WIDTH, HEADS, SAMPLES, EPOCHS = 512, 128, 2, 128, 4, 16, 20
+VOCABULARY, CONTEXT, LAYERS, WIDTH, HEADS, SAMPLES, EPOCHS = 512, 192, 2, 64, 4, 16, 6
 NO_TARGET, END = -1, "<|endoftext|>"
 
 

@@ -3,10 +3,17 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "models/gpt2/gpt2.h"
 
 namespace tandem {
+
+std::int64_t TokenBatch::num_tokens(std::int64_t num_rows) const {
+  return std::accumulate(lengths.begin(), lengths.begin() + num_rows, std::int64_t{0});
+}
+
+void TokenBatch::leave_out_from(std::int64_t row) const { targets.slice(0, row).fill_(kNoTarget); }
 
 TokenBatch make_batch(const std::vector<TokenFile::Sample>& samples, TokenId padding, std::int64_t context, bool pin) {
   constexpr std::int64_t kMultiple = 8;
@@ -23,7 +30,7 @@ TokenBatch make_batch(const std::vector<TokenFile::Sample>& samples, TokenId pad
   for (const auto& [tokens, summary_begin] : samples) {
     std::copy(tokens.begin(), tokens.end() - 1, ids);
     std::copy(tokens.begin() + summary_begin, tokens.end(), targets + summary_begin - 1);
-    batch.num_tokens += std::ssize(tokens) - 1;
+    batch.lengths.push_back(std::ssize(tokens) - 1);
     ids += length;
     targets += length;
   }

@@ -12,8 +12,11 @@ namespace tandem {
 // the summary.
 struct TokenBatch {
   torch::Tensor ids;
-  torch::Tensor targets;        // on the CPU
-  std::int64_t num_tokens = 0;  // without the padding
+  torch::Tensor targets;              // on the CPU
+  std::vector<std::int64_t> lengths;  // of the rows, without the padding
+
+  std::int64_t num_tokens(std::int64_t num_rows) const;  // of the first rows
+  void leave_out_from(std::int64_t row) const;           // the rows from there on ask for nothing
 };
 
 // As long as the longest sample, rounded up to a multiple of 8, but not above `context`. `pin`: in memory that a GPU

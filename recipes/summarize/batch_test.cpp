@@ -30,7 +30,15 @@ TEST(TokenBatch, HasRowsOfOneLengthThatIsAMultipleOfEight) {
   const TokenBatch batch = make_batch(kSamples, 9, 100, /*pin=*/false);
   EXPECT_EQ(row(batch.ids, 0), (Numbers{11, 12, 13, 14, 9, 9, 9, 9}));
   EXPECT_EQ(row(batch.ids, 1), (Numbers{21, 22, 9, 9, 9, 9, 9, 9}));
-  EXPECT_EQ(batch.num_tokens, 6);
+  EXPECT_EQ(batch.num_tokens(2), 6);
+  EXPECT_EQ(batch.num_tokens(1), 4);
+}
+
+TEST(TokenBatch, AsksForNothingWhereItOnlyFillsAStep) {
+  const TokenBatch batch = make_batch(kSamples, 9, 100, /*pin=*/false);
+  batch.leave_out_from(1);
+  EXPECT_EQ(row(batch.targets, 0)[2], 14);
+  EXPECT_EQ(row(batch.targets, 1), Numbers(8, -1));
 }
 
 TEST(TokenBatch, IsNotLongerThanTheContext) {

@@ -43,7 +43,12 @@ Summarizer load_trained(const TrainedOptions& options, const Communicator& comm)
   return model;
 }
 
-void check_output(const fs::path& path) {
+void check_output(const fs::path& path, const fs::path& input) {
+  std::error_code missing;
+  if (path.empty() || fs::equivalent(path, input, missing)) {
+    fail(ErrorKind::Config, path.empty() ? "output is empty" : str("output is ", path, ", which is the input"),
+         "name another file with --output");
+  }
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   const Fd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const bool can_write = opened && ::faccessat(opened.get(), ".", W_OK, AT_EACCESS) == 0;
@@ -73,7 +78,7 @@ void make_new_folder(const fs::path& path, const std::function<void(const fs::pa
 fs::path validation_file(const fs::path& from) {
   check_model(from);
   const auto description = find_description(from);
-  const fs::path file = description ? description->parent_path() / "validation.csv" : "";
+  fs::path file = description ? description->parent_path() / "validation.csv" : "";
   if (!file.empty() && fs::exists(file)) return file;
   fail(ErrorKind::Config, str(from, " does not say which rows to use"), "name a file: --valid or --test FILE.csv");
 }

@@ -66,8 +66,8 @@ void visit_fields(TrainedOptions& o, Visitor&& field) {
 // On the device of this rank, in that precision.
 Summarizer load_trained(const TrainedOptions& options, const Communicator& comm);
 
-// An Error if that file cannot be written; before the work.
-void check_output(const std::filesystem::path& path);
+// An Error if that file cannot be written, or is the input; before the work.
+void check_output(const std::filesystem::path& path, const std::filesystem::path& input);
 
 // Makes a folder in one step: `fill` gets it under another name, and when that fails, there is none.
 void make_new_folder(const std::filesystem::path& path, const std::function<void(const std::filesystem::path&)>& fill);

@@ -46,12 +46,14 @@ std::vector<TokenId> SampleEncoder::tokens_of(std::string_view text) {
   return ids;
 }
 
-std::vector<TokenId> SampleEncoder::prompt_of(std::string_view dialogue, std::int64_t room, bool& is_cut) {
+std::vector<TokenId> SampleEncoder::prompt_of(std::string_view dialogue, std::int64_t room) {
   std::vector<TokenId> ids = prefix_;
   std::vector<TokenId> words = tokens_of(trim(dialogue));
   const std::int64_t most = std::max<std::int64_t>(room - std::ssize(prefix_) - std::ssize(marker_), 0);
-  is_cut = std::ssize(words) > most;
-  if (is_cut) words.resize(most);
+  if (std::ssize(words) > most) {
+    words.resize(most);
+    ++num_cut_;
+  }
   append(ids, words);
   append(ids, marker_);
   return ids;
@@ -64,15 +66,14 @@ std::optional<EncodedSample> SampleEncoder::encode(std::string_view dialogue, st
 
   EncodedSample sample;
   const std::int64_t most = context_ + 1;  // nothing follows the last token, so it is not read
-  sample.ids = prompt_of(dialogue, most - std::ssize(words), sample.is_cut);
+  sample.ids = prompt_of(dialogue, most - std::ssize(words));
   sample.summary_begin = std::ssize(sample.ids);
   append(sample.ids, words);
   return sample;
 }
 
 std::vector<TokenId> SampleEncoder::encode_prompt(std::string_view dialogue, std::int64_t num_new_tokens) {
-  bool is_cut = false;
-  return prompt_of(dialogue, context_ - num_new_tokens, is_cut);
+  return prompt_of(dialogue, context_ - num_new_tokens);
 }
 
 }  // namespace tandem

@@ -26,7 +26,6 @@ void visit_fields(PromptOptions& o, Visitor&& field) {
 struct EncodedSample {
   std::vector<TokenId> ids;        // prefix, dialogue, marker, summary, end of text
   std::int64_t summary_begin = 0;  // of the summary in them: what is learned, up to the end
-  bool is_cut = false;             // of the dialogue, only the beginning is there
 };
 
 // Turns text into what a model of a given context reads. Each part is encoded by itself, so that no token lies across
@@ -46,6 +45,7 @@ class SampleEncoder {
   std::int64_t most_summary() const { return most_summary_; }
 
   std::int64_t num_replaced() const { return num_replaced_; }  // places that were no UTF-8, in all texts so far
+  std::int64_t num_cut() const { return num_cut_; }            // dialogues that lost their end, in all so far
   TokenId end_of_text() const { return end_of_text_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const PromptOptions& prompt() const { return prompt_; }
@@ -53,7 +53,7 @@ class SampleEncoder {
 
  private:
   std::vector<TokenId> tokens_of(std::string_view text);
-  std::vector<TokenId> prompt_of(std::string_view dialogue, std::int64_t room, bool& is_cut);
+  std::vector<TokenId> prompt_of(std::string_view dialogue, std::int64_t room);
 
   Tokenizer tokenizer_;
   PromptOptions prompt_;
@@ -63,6 +63,7 @@ class SampleEncoder {
   std::vector<TokenId> prefix_;
   std::vector<TokenId> marker_;
   std::int64_t num_replaced_ = 0;
+  std::int64_t num_cut_ = 0;
 };
 
 }  // namespace tandem

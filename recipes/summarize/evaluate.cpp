@@ -1,4 +1,7 @@
+#include <tandem/error.h>
 #include <tandem/run_worker.h>
+
+#include <cmath>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -40,7 +43,13 @@ void visit_fields(Options& o, Visitor&& field) {
   field("json", o.json, "the result as one JSON object");
 }
 
-void validate(const Options& o) { check_builtin(o.data, "--valid"); }
+void validate(const Options& o) {
+  check_builtin(o.data, "--valid");
+  if (!o.data.empty() && !o.valid.empty()) {
+    fail(ErrorKind::Config, str("data is ", o.data, " and valid is ", o.valid), "give one of them");
+  }
+  if (o.show < 0) fail(ErrorKind::Config, str("show is ", o.show), "give 0 or more");
+}
 
 std::vector<SummarySample> load_rows(const Options& o) {
   if (!o.data.empty()) return load_sets({.data = o.data}).held_out;
@@ -58,7 +67,7 @@ void write_pairs(const fs::path& path, std::span<const SummarySample> rows, cons
 
 std::string loss_text(const Evaluation& result) {
   const EncodingReport left_out{.num_skipped = result.num_left_out};
-  return str(fixed(result.loss, 4), " for a token of a summary",
+  return str(std::isnan(result.loss) ? "none" : fixed(result.loss, 4), " for a token of a summary",
              result.num_left_out > 0 ? str("; ", left_out.skipped_text()) : "");
 }
 
@@ -78,7 +87,7 @@ std::string result_json(const Evaluation& result) {
 }
 
 std::string run(Communicator& comm, const Options& o) {
-  if (!o.output.empty()) check_output(o.output);
+  if (!o.output.empty()) check_output(o.output, o.valid);
   const std::vector<SummarySample> rows = load_rows(o);
   Summarizer model = load_trained(o.trained, comm);
   EvaluateOptions settings = o.evaluate;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "recipes/summarize/batch.h"
 #include "recipes/summarize/summaries.h"
@@ -43,7 +42,7 @@ double mean_loss(Communicator& comm, Summarizer& model, std::span<const EncodedS
   std::vector<std::int64_t> lengths;
   for (const EncodedSample& sample : samples) lengths.push_back(std::ssize(sample.ids));
   const std::vector<std::int64_t> order = by_falling_length(lengths);
-  Json::Array mine;
+  std::vector<double> mine;  // of each batch: where it begins, the sum of its losses, how many they are
   const std::int64_t stride = batch_size * comm.world().size;
   for (std::int64_t begin = batch_size * comm.world().rank; begin < std::ssize(order); begin += stride) {
     std::vector<TokenFile::Sample> batch;
@@ -52,19 +51,16 @@ double mean_loss(Communicator& comm, Summarizer& model, std::span<const EncodedS
     }
     const TokenBatch tokens = make_batch(batch, model.encoder.end_of_text(), model.encoder.context(), /*pin=*/false);
     const TokenLoss loss = model.net->forward(tokens.ids.to(comm.device()), tokens.targets);
-    mine.emplace_back(Json::Array{begin, loss.sum.item<double>(), loss.count});
+    mine.insert(mine.end(), {static_cast<double>(begin), loss.sum.item<double>(), static_cast<double>(loss.count)});
   }
-  Json::Array all;
-  for (const std::string& part : comm.all_gather_bytes(json_text(mine))) {
-    const Json batches = parse_json(part, "a peer");
-    all.insert(all.end(), batches.as_array().begin(), batches.as_array().end());
-  }
-  std::ranges::sort(all, {}, [](const Json& batch) { return batch.as_array()[0].as_integer(); });
+  const auto rows = torch::tensor(mine, torch::kDouble).reshape({-1, 3}).to(comm.device());
+  torch::Tensor all = torch::cat(comm.all_gather_uneven(rows)).cpu();
+  all = all.index_select(0, all.select(1, 0).argsort());
   double sum = 0;
   double count = 0;
-  for (const Json& batch : all) {
-    sum += batch.as_array()[1].as_double();
-    count += batch.as_array()[2].as_double();
+  for (std::int64_t i = 0; i < all.size(0); ++i) {
+    sum += all[i][1].item<double>();
+    count += all[i][2].item<double>();
   }
   return sum / count;
 }

@@ -4,112 +4,20 @@
 //   tandem summarize train --preset demo --nproc 2
 
 #include <tandem/error.h>
-#include <tandem/length_order.h>
 #include <tandem/run_worker.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include "base/text.h"
-#include "recipes/summarize/batch.h"
 #include "recipes/summarize/commands.h"
-#include "recipes/summarize/model.h"
-#include "recipes/summarize/token_cache.h"
-#include "recipes/summarize/train_options.h"
-#include "text/baselines.h"
-#include "text/train_vocabulary.h"
-#include "text/vocabulary_files.h"
+#include "recipes/summarize/evaluation.h"
+#include "recipes/summarize/train_parts.h"
 
 namespace tandem {
 namespace {
-
-namespace fs = std::filesystem;
-
-Tokenizer train_tokenizer(const TrainOptions& options, std::span<const SummarySample> rows) {
-  std::vector<std::string> texts = {options.prompt.prefix, options.prompt.marker};
-  for (const SummarySample& row : rows) {
-    texts.push_back(row.dialogue);
-    texts.push_back(row.summary);
-  }
-  return Tokenizer(train_vocabulary(texts, {.size = options.model.vocabulary}));
-}
-
-// Where the weights come from that a run goes on with: then its tokens must mean what they did.
-std::optional<fs::path> find_resumed(const fs::path& folder, const std::string& resume) {
-  constexpr std::string_view kWeights = "weights:";
-  if (resume == "no") return std::nullopt;
-  if (resume == "auto" || resume == "latest") return find_description(folder);
-  return find_description(resume.starts_with(kWeights) ? resume.substr(kWeights.size()) : resume);
-}
-
-// The first rank trains it, if nobody did, and the others get it from there.
-Tokenizer make_tokenizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows) {
-  std::string text;
-  if (accelerator.is_main_process()) {
-    const auto resumed = find_resumed(accelerator.folder(), options.accelerator.training.resume);
-    const fs::path known = options.tokenizer.empty() && resumed ? *resumed : options.tokenizer;
-    const Tokenizer tokenizer = known.empty() ? train_tokenizer(options, rows) : Tokenizer::load(known);
-    text = tokenizer_json_text(tokenizer.vocabulary());
-  }
-  return Tokenizer(parse_tokenizer_json({accelerator.comm().all_gather_bytes(text).front(), "the tokenizer"}));
-}
-
-// With the weights of --init, or with random ones.
-Summarizer make_summarizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows) {
-  std::string constant = best_constant(rows);
-  if (!options.init.empty()) {
-    Summarizer model = load_summarizer(find_model(options.init), options.tokenizer);
-    return {model.net, SampleEncoder(model.encoder.tokenizer(), options.prompt, model.net->options().context),
-            std::move(constant)};
-  }
-  Tokenizer tokenizer = make_tokenizer(accelerator, options, rows);
-  Gpt2Options shape = options.model;
-  shape.vocabulary = tokenizer.size();
-  return {Gpt2(shape), SampleEncoder(std::move(tokenizer), options.prompt, shape.context), std::move(constant)};
-}
-
-// One process of each host makes them, all map them.
-fs::path prepare_tokens(Accelerator& accelerator, Summarizer& model, std::span<const SummarySample> rows) {
-  const fs::path path = token_path(accelerator.folder().parent_path() / ".tokens", model.encoder, rows);
-  if (accelerator.is_local_main_process()) make_token_file(path, model.encoder, rows);
-  accelerator.wait_for_everyone();
-  return path;
-}
-
-// What of the model and the data a later command needs, besides a checkpoint.
-void keep_for_later(Accelerator& accelerator, const Summarizer& model, std::span<const SummarySample> held_out) {
-  if (!accelerator.is_main_process()) return;
-  save_description(accelerator.folder() / "model", model);
-  write_rows(accelerator.folder() / "validation.csv", held_out);
-}
-
-double mean_length(const TokenFile& tokens) {
-  double sum = 0;
-  for (const std::int64_t length : tokens.lengths()) sum += static_cast<double>(length);
-  return sum / static_cast<double>(tokens.size());
-}
-
-// The guides called 500 micro-batches iterations, of which 16 made an update.
-void say_what_is_learned(Accelerator& accelerator, const TokenFile& tokens, Preset preset) {
-  accelerator.print(str("data       ", tokens.report().text()));
-  const BatchPlan& plan = accelerator.batch_plan();
-  if (preset != Preset::Guide) return;
-  accelerator.print(str("guide      a step is one update, after ", plan.accumulate,
-                        " micro-batches on each rank; for the 512 samples a step of guide 003: --global-batch 512"));
-}
-
-Loader<TokenFile, TokenBatch> make_loader(Accelerator& accelerator, const TokenFile& tokens,
-                                          const SampleEncoder& encoder, const LoaderOptions& options) {
-  const LengthOrderOptions like_lengths{.batch_size = accelerator.batch_plan().global_batch()};
-  const bool is_gpu = accelerator.device().is_cuda();
-  return {tokens, accelerator.sampler(tokens.size(), by_length(tokens.lengths(), like_lengths)),
-          [padding = encoder.end_of_text(), context = encoder.context(),
-           is_gpu](std::vector<TokenFile::Sample>&& samples) { return make_batch(samples, padding, context, is_gpu); },
-          options};
-}
 
 // A warm-up that is longer than the run is an Error before that begins, and not in its first step.
 void check_schedule(const TrainOptions& options, std::int64_t steps_per_epoch) {
@@ -118,42 +26,54 @@ void check_schedule(const TrainOptions& options, std::int64_t steps_per_epoch) {
   learning_rate(options.schedule, options.lr, 0, std::min(training.max_steps.value_or(all), all));
 }
 
+std::string result_line(const Evaluation& result, std::int64_t step) {
+  return str("eval step ", step, " | loss ", fixed(result.loss, 4), " | rouge1 ", fixed(result.rouge.rouge1.f1, 4),
+             " | rouge2 ", fixed(result.rouge.rouge2.f1, 4), " | rougeL ", fixed(result.rouge.rouge_l.f1, 4));
+}
+
 void train(Accelerator& accelerator, const TrainOptions& options) {
   const SummarySets sets = load_sets(options.data);
   Summarizer model = make_summarizer(accelerator, options, sets.train);
-  const TokenFile tokens(prepare_tokens(accelerator, model, sets.train));
-  say_what_is_learned(accelerator, tokens, options.preset);
+  const TokenFile tokens(prepare_tokens(accelerator, model.encoder, sets.train));
+  accelerator.print(str("data       ", tokens.report().text()));
 
   auto net = accelerator.prepare(model.net);
   AdamW optimizer(*model.net, options.adamw);
   accelerator.prepare(optimizer);
-  const auto length = static_cast<std::int64_t>(mean_length(tokens));
-  accelerator.set_workload({.unit = "tokens", .flops = flops_per_token(model.net->options(), length)});
+  accelerator.set_workload({.unit = "tokens", .flops = flops_per_token(model.net->options(), tokens)});
   auto loader = make_loader(accelerator, tokens, model.encoder, options.loader);
-
-  const double peak = scaled_learning_rate(options.lr, options.scaling, accelerator.batch_plan().global_batch());
   check_schedule(options, loader.steps_per_epoch());
-  std::optional<Evaluation> last;
   auto batches = accelerator.prepare(loader);
   keep_for_later(accelerator, model, sets.held_out);  // not before it is clear that the run can go on
+  if (options.preset == Preset::Guide) accelerator.print(guide_text(accelerator));
+
+  const double peak = scaled_learning_rate(options.lr, options.scaling, accelerator.batch_plan().global_batch());
+  const std::int64_t num_steps = accelerator.num_steps();
+  std::optional<Evaluation> last;
   for (const auto& [batch, samples] : batches) {
     const auto pass = accelerator.accumulate();
-    batch.targets.slice(0, samples.num_counted).fill_(kNoTarget);
+    batch.leave_out_from(samples.num_counted);
     const TokenLoss loss = net(batch.ids.to(accelerator.device(), /*non_blocking=*/true), batch.targets);
-    accelerator.backward({loss.sum, loss.count, batch.num_tokens});
+    accelerator.backward({loss.sum, loss.count, batch.num_tokens(samples.num_counted)});
     if (options.clip > 0) accelerator.clip_grad_norm(options.clip);
-    const std::int64_t step = accelerator.current_step();
-    if (!accelerator.step(learning_rate(options.schedule, peak, step, accelerator.num_steps()))) continue;
+    const std::int64_t step = accelerator.current_step() + 1;
+    if (!accelerator.step(learning_rate(options.schedule, peak, step - 1, num_steps))) continue;
     last.reset();
-    if (options.eval_every == 0 || (step + 1) % options.eval_every != 0) continue;
+    const bool is_due = options.eval_every > 0 && step % options.eval_every == 0;
+    if (!is_due && step < num_steps) continue;
     last = evaluate(accelerator.comm(), model, sets.held_out, options.evaluate);
     accelerator.log(last->fields());
-    accelerator.print(scores_table(*last));
     if (std::isfinite(last->loss)) accelerator.set_metric(last->loss);
+    if (step == num_steps) continue;  // the end says and saves it
+    accelerator.print(result_line(*last, step));
     accelerator.save_state();
   }
-  if (!last) last = evaluate(accelerator.comm(), model, sets.held_out, options.evaluate);
-  accelerator.end_training(last->fields(), last->baselines,
+  const bool is_done = accelerator.current_step() == num_steps;
+  if (is_done && !last) last = evaluate(accelerator.comm(), model, sets.held_out, options.evaluate);
+  if (!last) return accelerator.end_training();  // it was stopped, and may have little time left
+  EventFields result = last->fields();
+  result.emplace_back("micro_batches", num_steps * accelerator.batch_plan().accumulate);
+  accelerator.end_training(result, last->baselines,
                            str(tandem_program(), " summarize evaluate --from ", typed_path(accelerator.folder())));
 }
 
@@ -186,7 +106,7 @@ struct Command {
 };
 
 const std::vector<Command>& all_commands() {
-  static const std::vector<Command> commands = {
+  static const std::vector<Command> kCommands = {
       {"train", "teach a model to summarize dialogues", run_train},
       {"evaluate", "loss and ROUGE of a trained model, beside what takes no learning", run_evaluate},
       {"predict", "write the summaries of a CSV of dialogues: submission.csv", run_predict},
@@ -195,7 +115,7 @@ const std::vector<Command>& all_commands() {
       {"export", "write a folder that Hugging Face's transformers loads", run_export},
       {"tokenizer", "train a tokenizer; encode and decode lines of standard input", run_tokenizer},
   };
-  return commands;
+  return kCommands;
 }
 
 std::string help_text() {

@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kConfig = "config.json";
 constexpr const char* kSummarize = "summarize.json";
 constexpr const char* kWeights = "model.safetensors";
@@ -57,14 +58,14 @@ NamedTensors load_weights(const fs::path& folder) {
   return weights;
 }
 
-Summarizer load_description(const fs::path& folder, const fs::path& tokenizer_folder) {
+Summarizer load_description(const fs::path& folder, const fs::path& from) {
   const std::string config = (folder / kConfig).native();
   const Gpt2Options options = read_hugging_face_config(read_file(config), config);
-  Tokenizer tokenizer = Tokenizer::load(tokenizer_folder);
+  Tokenizer tokenizer = Tokenizer::load(from);
   if (tokenizer.size() > options.vocabulary) {
     fail(ErrorKind::Data,
-         str("the tokenizer in ", tokenizer_folder, " has ", tokenizer.size(), " tokens, and the model in ", folder,
-             " knows ", options.vocabulary),
+         str("the tokenizer in ", from, " has ", tokenizer.size(), " tokens, and the model in ", folder, " knows ",
+             options.vocabulary),
          "take the tokenizer that the model was trained with");
   }
   const Habits habits = load_habits(folder);
@@ -77,17 +78,17 @@ fs::path whole_path(const fs::path& path) {
   return whole.has_filename() ? whole : whole.parent_path();
 }
 
-// The run that a folder is, or that it is a checkpoint of.
+// The run that a folder is, or that its checkpoints or one of them belong to.
 fs::path run_of(const fs::path& from) {
   const fs::path whole = whole_path(from);
-  const bool is_checkpoint = whole.parent_path().filename() == "checkpoints";
-  return is_checkpoint ? whole.parent_path().parent_path() : whole;
+  if (whole.filename() == kCheckpoints) return whole.parent_path();
+  return whole.parent_path().filename() == kCheckpoints ? whole.parent_path().parent_path() : whole;
 }
 
 // The best checkpoint of a run, else the newest; or the one that was named.
 fs::path find_weights(const fs::path& from) {
   const fs::path whole = whole_path(from);
-  const fs::path folder = run_of(from) == whole ? whole / "checkpoints" : whole;
+  const fs::path folder = run_of(from) == whole ? whole / kCheckpoints : whole;
   auto found = find_checkpoint(folder, Which::Best, Check::Checksums);
   if (!found.path) found = find_checkpoint(folder, Which::Newest, Check::Checksums);
   if (found.path) return *found.path;
@@ -103,12 +104,13 @@ fs::path find_weights(const fs::path& from) {
 // Folders that may hold a model, the more usual places first.
 std::vector<fs::path> places_of(const std::string& name) {
   const fs::path home = environment_variable("HOME").value_or("");
-  const fs::path cache = environment_variable("HF_HOME").value_or((home / ".cache/huggingface").native());
+  const fs::path hugging_face = environment_variable("HF_HOME").value_or((home / ".cache/huggingface").native());
+  const fs::path cache = environment_variable("HF_HUB_CACHE").value_or((hugging_face / "hub").native());
   std::vector<fs::path> places;
   std::error_code missing;
   for (const char* owner : {"models--", "models--openai-community--"}) {
     const std::string folder = str(owner, replace_all(name, "/", "--"));
-    for (const auto& entry : fs::directory_iterator(cache / "hub" / folder / "snapshots", missing)) {
+    for (const auto& entry : fs::directory_iterator(cache / folder / "snapshots", missing)) {
       places.push_back(entry.path());
     }
   }
@@ -141,6 +143,8 @@ std::optional<fs::path> find_description(const fs::path& from) {
   return fs::exists(folder / kConfig) ? std::optional(folder) : std::nullopt;
 }
 
+fs::path tokenizer_folder(const fs::path& folder) { return find_description(folder).value_or(folder); }
+
 void check_model(const fs::path& from) {
   if (find_description(from) || fs::exists(from / kConfig)) return;
   fail(ErrorKind::Data, str("there is no model in ", from),
@@ -150,23 +154,24 @@ void check_model(const fs::path& from) {
 Summarizer load_summarizer(const fs::path& from, const fs::path& tokenizer) {
   if (const auto description = find_description(from)) {
     const fs::path checkpoint = find_weights(from);
-    Summarizer model = load_description(*description, tokenizer.empty() ? *description : tokenizer);
+    Summarizer model = load_description(*description, tokenizer.empty() ? *description : tokenizer_folder(tokenizer));
     copy_into(named_tensors(*model.net), load_safetensors(checkpoint / kWeights));
     model.weights = checkpoint;
     return model;
   }
   check_model(from);
-  Summarizer model = load_description(from, tokenizer.empty() ? from : tokenizer);
+  Summarizer model = load_description(from, tokenizer.empty() ? from : tokenizer_folder(tokenizer));
   load_hugging_face(model.net, load_weights(from));
   model.weights = from;
   return model;
 }
 
 fs::path find_model(const std::string& folder_or_name) {
-  if (fs::exists(fs::path(folder_or_name))) return folder_or_name;
+  if (fs::exists(fs::path(folder_or_name) / kConfig) || find_description(folder_or_name)) return folder_or_name;
   for (const fs::path& place : places_of(folder_or_name)) {
     if (fs::exists(place / kConfig)) return place;
   }
+  if (fs::exists(fs::path(folder_or_name))) check_model(folder_or_name);
   fail(
       ErrorKind::Data,
       str("there is no folder '", folder_or_name, "', and no such model in the cache of Hugging Face or /kaggle/input"),

@@ -33,6 +33,9 @@ void check_model(const std::filesystem::path& from);
 // The folder that describes the model of a run, given that or one of its checkpoints; nothing if it is no run.
 std::optional<std::filesystem::path> find_description(const std::filesystem::path& from);
 
+// Where the tokenizer lies of a folder that is one, or a run.
+std::filesystem::path tokenizer_folder(const std::filesystem::path& folder);
+
 // A folder as it is, or that of a model known by name ("gpt2"): in the cache of Hugging Face or under /kaggle/input. An
 // Error says how to download it.
 std::filesystem::path find_model(const std::string& folder_or_name);

@@ -14,6 +14,7 @@
 #include "recipes/summarize/commands.h"
 #include "recipes/summarize/content_key.h"
 #include "recipes/summarize/summaries.h"
+#include "recipes/summarize/token_file.h"
 #include "text/csv.h"
 #include "text/vocabulary_files.h"
 
@@ -146,7 +147,7 @@ void write_submission(const Options& o, std::span<const SummarySample> rows, con
 }
 
 std::string run(Communicator& comm, const Options& o) {
-  check_output(o.output);
+  check_output(o.output, o.test);
   const std::vector<SummarySample> rows =
       read_rows(o.test.empty() ? validation_file(o.trained.from) : o.test, o.columns, Needs::Id);
   Summarizer model = load_trained(o.trained, comm);
@@ -172,7 +173,8 @@ std::string run(Communicator& comm, const Options& o) {
   progress.reset();
   write_submission(o, rows, summaries);
   draft->remove();
-  if (!o.json) return str("wrote ", rows.size(), " summaries to ", o.output, '\n');
+  const EncodingReport report{.num_cut = model.encoder.num_cut(), .num_replaced = model.encoder.num_replaced()};
+  if (!o.json) return str("wrote ", rows.size(), " summaries to ", o.output, report.notes(), '\n');
   const Json::Object json = {{"samples", std::ssize(rows)}, {"output", fs::absolute(o.output).native()}};
   return str(json_text(json), '\n');
 }

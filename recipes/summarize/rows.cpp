@@ -33,7 +33,7 @@ void check_text(std::string_view text, const CsvTable& table, std::size_t row, c
 }
 
 Fields ids_of(const CsvTable& table, const std::string& column) {
-  const Fields ids = column_of(table, column, "--id-column");
+  Fields ids = column_of(table, column, "--id-column");
   std::unordered_map<std::string_view, std::size_t> first_of;
   for (std::size_t row = 0; row < ids.size(); ++row) {
     check_text(ids[row], table, row, column);

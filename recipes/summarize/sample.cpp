@@ -45,7 +45,9 @@ std::string read_dialogue(const Options& o) {
 
 std::string run(Communicator& comm, const Options& o) {
   Summarizer model = load_trained(o.trained, comm);
-  const std::vector<SummarySample> rows(o.count, {.id = "", .dialogue = read_dialogue(o), .summary = ""});
+  const std::string mine = comm.world().is_main() ? read_dialogue(o) : "";
+  const std::string dialogue = comm.all_gather_bytes(mine).front();  // only the first rank has a standard input
+  const std::vector<SummarySample> rows(o.count, {.id = "", .dialogue = dialogue, .summary = ""});
   GenerateOptions settings = o.generate;
   settings.seed = o.seed;
   Summaries summaries;

@@ -24,6 +24,7 @@ fs::path token_path(const fs::path& folder, const SampleEncoder& encoder, std::s
 void make_token_file(const fs::path& path, SampleEncoder& encoder, std::span<const SummarySample> rows) {
   if (fs::exists(path)) return;
   EncodingReport report{.num_rows = std::ssize(rows)};
+  const std::int64_t cut_before = encoder.num_cut();
   const std::int64_t replaced_before = encoder.num_replaced();
   std::vector<EncodedSample> samples;
   for (const SummarySample& row : rows) {
@@ -32,9 +33,9 @@ void make_token_file(const fs::path& path, SampleEncoder& encoder, std::span<con
       ++report.num_skipped;
       continue;
     }
-    report.num_cut += sample->is_cut ? 1 : 0;
     samples.push_back(*std::move(sample));
   }
+  report.num_cut = encoder.num_cut() - cut_before;
   report.num_replaced = encoder.num_replaced() - replaced_before;
   if (samples.empty()) {
     fail(ErrorKind::Data, str("there is nothing to learn from: ", report.skipped_text()),

@@ -67,10 +67,15 @@ std::span<const std::byte> map_file(const fs::path& path) {
 }  // namespace
 
 std::string EncodingReport::text() const {
+  const std::int64_t num_samples = num_rows - num_skipped;
+  return str(num_samples, num_samples == 1 ? " sample" : " samples", notes());
+}
+
+std::string EncodingReport::notes() const {
   const auto were = [](std::int64_t count, const char* noun) {
     return str(count, ' ', noun, count == 1 ? " was" : "s were");
   };
-  std::string text = str(num_rows - num_skipped, num_rows - num_skipped == 1 ? " sample" : " samples");
+  std::string text;
   if (num_cut > 0) text += str("; ", were(num_cut, "dialogue"), " cut to fit");
   if (num_skipped > 0) text += str("; ", skipped_text());
   if (num_replaced > 0) text += str("; ", were(num_replaced, "place"), " not UTF-8 and became U+FFFD");

@@ -19,7 +19,8 @@ struct EncodingReport {
   std::int64_t num_replaced = 0;  // places that were no UTF-8
 
   std::string skipped_text() const;
-  std::string text() const;  // "1200 samples; 3 dialogues were cut, 1 was skipped"
+  std::string notes() const;  // what did not go as it should: "; 3 dialogues were cut to fit"
+  std::string text() const;   // "1200 samples; 3 dialogues were cut, 1 was skipped"
 };
 
 // Samples in a file that all ranks map into their memory.

@@ -28,7 +28,7 @@ class TokenFileTest : public testing::Test {
 };
 
 TEST_F(TokenFileTest, GivesBackWhatWasWritten) {
-  const std::vector<EncodedSample> samples = {{{1, 2, 3}, 2, false}, {{70000}, 0, true}, {{5, 6}, 1, false}};
+  const std::vector<EncodedSample> samples = {{{1, 2, 3}, 2}, {{70000}, 0}, {{5, 6}, 1}};
   write_token_file(path_, samples, {.num_rows = 5, .num_cut = 1, .num_skipped = 2, .num_replaced = 7});
   const TokenFile file(path_);
   ASSERT_EQ(file.size(), 3);
@@ -50,7 +50,7 @@ TEST_F(TokenFileTest, MayBeEmpty) {
 
 TEST_F(TokenFileTest, ThatIsNotWholeIsAnError) {
   EXPECT_EQ(message(), str("tokens: ", path_, " cannot be read: No such file or directory"));
-  const std::vector<EncodedSample> samples = {{{1, 2, 3}, 2, false}};
+  const std::vector<EncodedSample> samples = {{{1, 2, 3}, 2}};
   write_token_file(path_, samples, {});
   const std::string whole = read_file(path_);
   for (const std::size_t size : {std::size_t{0}, std::size_t{7}, whole.size() - 1}) {

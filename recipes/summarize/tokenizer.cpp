@@ -106,8 +106,7 @@ std::string use(const Words& words, const char* about, std::string (*convert)(To
   const ProgramText program{name, "", about, {str(name, " --tokenizer FOLDER < lines.txt")}};
   const LoadedConfig loaded = load_config(options, std::span(words).subspan(3), program);
   if (loaded.text) return *loaded.text;
-  const fs::path in_run = options.tokenizer / "model";
-  Tokenizer tokenizer = Tokenizer::load(fs::is_directory(in_run) ? in_run : options.tokenizer);
+  Tokenizer tokenizer = Tokenizer::load(tokenizer_folder(options.tokenizer));
   auto text = read_all(STDIN_FILENO);
   if (!text) fail(ErrorKind::Data, str("cannot read standard input: ", errno_text(errno)), "pipe a file in");
   if (text->ends_with('\n'))

@@ -1,0 +1,109 @@
+#include "recipes/summarize/train_parts.h"
+
+#include <tandem/length_order.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "recipes/summarize/token_cache.h"
+#include "text/baselines.h"
+#include "text/train_vocabulary.h"
+#include "text/vocabulary_files.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+Tokenizer train_tokenizer(const TrainOptions& options, std::span<const SummarySample> rows) {
+  std::vector<std::string> texts = {options.prompt.prefix, options.prompt.marker};
+  for (const SummarySample& row : rows) {
+    texts.push_back(row.dialogue);
+    texts.push_back(row.summary);
+  }
+  return Tokenizer(train_vocabulary(texts, {.size = options.model.vocabulary}));
+}
+
+// Where the weights come from that a run goes on with: then its tokens must mean what they did.
+std::optional<fs::path> find_resumed(const fs::path& folder, const std::string& resume) {
+  constexpr std::string_view kWeights = "weights:";
+  if (resume == "no") return std::nullopt;
+  if (resume == "auto" || resume == "latest") return find_description(folder);
+  return find_description(resume.starts_with(kWeights) ? resume.substr(kWeights.size()) : resume);
+}
+
+// The first rank trains it, if nobody did, and the others get it from there.
+Tokenizer make_tokenizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows) {
+  std::string text;
+  if (accelerator.is_main_process()) {
+    const auto resumed = find_resumed(accelerator.folder(), options.accelerator.training.resume);
+    const fs::path known = options.tokenizer.empty() && resumed ? *resumed : options.tokenizer;
+    const Tokenizer tokenizer =
+        known.empty() ? train_tokenizer(options, rows) : Tokenizer::load(tokenizer_folder(known));
+    text = tokenizer_json_text(tokenizer.vocabulary());
+  }
+  return Tokenizer(parse_tokenizer_json({accelerator.comm().all_gather_bytes(text).front(), "the tokenizer"}));
+}
+
+}  // namespace
+
+Summarizer make_summarizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows) {
+  std::string constant = best_constant(rows);
+  if (!options.init.empty()) {
+    Summarizer model = load_summarizer(find_model(options.init), options.tokenizer);
+    return {model.net, SampleEncoder(model.encoder.tokenizer(), options.prompt, model.net->options().context),
+            std::move(constant)};
+  }
+  Tokenizer tokenizer = make_tokenizer(accelerator, options, rows);
+  Gpt2Options shape = options.model;
+  shape.vocabulary = tokenizer.size();
+  return {Gpt2(shape), SampleEncoder(std::move(tokenizer), options.prompt, shape.context), std::move(constant)};
+}
+
+fs::path prepare_tokens(Accelerator& accelerator, SampleEncoder& encoder, std::span<const SummarySample> rows) {
+  fs::path path = token_path(accelerator.folder().parent_path() / ".tokens", encoder, rows);
+  if (accelerator.is_local_main_process()) make_token_file(path, encoder, rows);
+  accelerator.wait_for_everyone();
+  return path;
+}
+
+void keep_for_later(Accelerator& accelerator, const Summarizer& model, std::span<const SummarySample> held_out) {
+  if (!accelerator.is_main_process()) return;
+  save_description(accelerator.folder() / "model", model);
+  write_rows(accelerator.folder() / "validation.csv", held_out);
+}
+
+double flops_per_token(const Gpt2Options& options, const TokenFile& tokens) {
+  double num_read = 0;
+  double num_learned = 0;
+  for (std::int64_t i = 0; i < tokens.size(); ++i) {
+    const auto [ids, summary_begin] = tokens.get(i);
+    num_read += static_cast<double>(std::ssize(ids) - 1);
+    num_learned += static_cast<double>(std::ssize(ids) - summary_begin);
+  }
+  const auto length = static_cast<std::int64_t>(num_read / static_cast<double>(tokens.size()));
+  const double head = 6.0 * static_cast<double>(options.vocabulary * options.width);
+  return flops_per_token(options, length) - head * (1 - num_learned / num_read);
+}
+
+Loader<TokenFile, TokenBatch> make_loader(Accelerator& accelerator, const TokenFile& tokens,
+                                          const SampleEncoder& encoder, const LoaderOptions& options) {
+  const LengthOrderOptions like_lengths{.batch_size = accelerator.batch_plan().global_batch()};
+  const bool is_gpu = accelerator.device().is_cuda();
+  return {tokens, accelerator.sampler(tokens.size(), by_length(tokens.lengths(), like_lengths)),
+          [padding = encoder.end_of_text(), context = encoder.context(),
+           is_gpu](std::vector<TokenFile::Sample>&& samples) { return make_batch(samples, padding, context, is_gpu); },
+          options};
+}
+
+std::string guide_text(const Accelerator& accelerator) {
+  const std::int64_t accumulate = accelerator.batch_plan().accumulate;
+  return str("guide      ", accelerator.num_steps(),
+             accelerator.num_steps() == 1 ? " step, one update = " : " steps, each one update = ",
+             accelerator.num_steps() * accumulate,
+             " micro-batches on each rank; for the 512 samples a step of guide 003: --global-batch 512");
+}
+
+}  // namespace tandem
