@@ -26,9 +26,23 @@ void check_schedule(const TrainOptions& options, std::int64_t steps_per_epoch) {
   learning_rate(options.schedule, options.lr, 0, std::min(training.max_steps.value_or(all), all));
 }
 
+bool is_evaluated(std::int64_t step, std::int64_t num_steps, std::int64_t eval_every) {
+  return step == num_steps || (eval_every > 0 && step % eval_every == 0);
+}
+
 std::string result_line(const Evaluation& result, std::int64_t step) {
   return str("eval step ", step, " | loss ", fixed(result.loss, 4), " | rouge1 ", fixed(result.rouge.rouge1.f1, 4),
              " | rouge2 ", fixed(result.rouge.rouge2.f1, 4), " | rougeL ", fixed(result.rouge.rouge_l.f1, 4));
+}
+
+// With a checkpoint, of which the best stays. That of the last step is saved and told by the end of the run.
+void keep_result(Accelerator& accelerator, const Evaluation& result) {
+  const std::int64_t step = accelerator.current_step() + 1;
+  accelerator.log(result.fields());
+  if (std::isfinite(result.loss)) accelerator.set_metric(result.loss);
+  if (step == accelerator.num_steps()) return;
+  accelerator.print(result_line(result, step));
+  accelerator.save_state();
 }
 
 void train(Accelerator& accelerator, const TrainOptions& options) {
@@ -59,14 +73,9 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
     const std::int64_t step = accelerator.current_step() + 1;
     if (!accelerator.step(learning_rate(options.schedule, peak, step - 1, num_steps))) continue;
     last.reset();
-    const bool is_due = options.eval_every > 0 && step % options.eval_every == 0;
-    if (!is_due && step < num_steps) continue;
+    if (!is_evaluated(step, num_steps, options.eval_every)) continue;
     last = evaluate(accelerator.comm(), model, sets.held_out, options.evaluate);
-    accelerator.log(last->fields());
-    if (std::isfinite(last->loss)) accelerator.set_metric(last->loss);
-    if (step == num_steps) continue;  // the end says and saves it
-    accelerator.print(result_line(*last, step));
-    accelerator.save_state();
+    keep_result(accelerator, *last);
   }
   const bool is_done = accelerator.current_step() == num_steps;
   if (is_done && !last) last = evaluate(accelerator.comm(), model, sets.held_out, options.evaluate);
