@@ -58,9 +58,10 @@ NamedTensors load_weights(const fs::path& folder) {
   return weights;
 }
 
-Summarizer load_description(const fs::path& folder, const fs::path& from) {
+Summarizer load_description(const fs::path& folder, const fs::path& from, std::optional<double> dropout) {
   const std::string config = (folder / kConfig).native();
-  const Gpt2Options options = read_hugging_face_config(read_file(config), config);
+  Gpt2Options options = read_hugging_face_config(read_file(config), config);
+  options.dropout = dropout.value_or(options.dropout);
   Tokenizer tokenizer = Tokenizer::load(from);
   if (tokenizer.size() > options.vocabulary) {
     fail(ErrorKind::Data,
@@ -151,19 +152,30 @@ void check_model(const fs::path& from) {
        "name the folder of a run, a checkpoint in it, or a folder with config.json and model.safetensors");
 }
 
-Summarizer load_summarizer(const fs::path& from, const fs::path& tokenizer) {
+namespace {
+
+Summarizer load_model(const fs::path& from, const fs::path& tokenizer, std::optional<double> dropout) {
   if (const auto description = find_description(from)) {
     const fs::path checkpoint = find_weights(from);
-    Summarizer model = load_description(*description, tokenizer.empty() ? *description : tokenizer_folder(tokenizer));
+    Summarizer model =
+        load_description(*description, tokenizer.empty() ? *description : tokenizer_folder(tokenizer), dropout);
     copy_into(named_tensors(*model.net), load_safetensors(checkpoint / kWeights));
     model.weights = checkpoint;
     return model;
   }
   check_model(from);
-  Summarizer model = load_description(from, tokenizer.empty() ? from : tokenizer_folder(tokenizer));
+  Summarizer model = load_description(from, tokenizer.empty() ? from : tokenizer_folder(tokenizer), dropout);
   load_hugging_face(model.net, load_weights(from));
   model.weights = from;
   return model;
+}
+
+}  // namespace
+
+Summarizer load_summarizer(const fs::path& from) { return load_model(from, {}, std::nullopt); }
+
+Summarizer load_initial(const fs::path& from, double dropout, const fs::path& tokenizer) {
+  return load_model(from, tokenizer, dropout);
 }
 
 fs::path find_model(const std::string& folder_or_name) {

@@ -24,8 +24,11 @@ void save_summarizer(const std::filesystem::path& folder, const Summarizer& mode
 
 // From such a folder, whoever wrote it; from a checkpoint of a run; or from the folder of a run: then the best
 // checkpoint, or the newest where none is known to be the best. A tokenizer that knows more tokens than the model is an
-// Error. `tokenizer` is the folder of one to take instead.
-Summarizer load_summarizer(const std::filesystem::path& from, const std::filesystem::path& tokenizer = {});
+// Error.
+Summarizer load_summarizer(const std::filesystem::path& from);
+
+// The same to begin a training with: with another dropout, and with the tokenizer of another folder, if one is named.
+Summarizer load_initial(const std::filesystem::path& from, double dropout, const std::filesystem::path& tokenizer);
 
 // An Error unless there is something to load.
 void check_model(const std::filesystem::path& from);

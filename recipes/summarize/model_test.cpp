@@ -72,9 +72,14 @@ TEST_F(SummarizerTest, WithATokenizerThatKnowsMoreIsAnError) {
   vocabulary.merges.push_back({'a', 'b', 258});
   Tokenizer(vocabulary).save(fs::path(temporary_.path()) / "t");
   EXPECT_EQ(
-      said([&] { load_summarizer(folder_, fs::path(temporary_.path()) / "t"); }),
+      said([&] { load_initial(folder_, 0, fs::path(temporary_.path()) / "t"); }),
       "the tokenizer in DIR/t has 259 tokens, and the model in DIR/m knows 258 | take the tokenizer that the model "
       "was trained with");
+}
+
+TEST_F(SummarizerTest, BeginsATrainingWithADropoutOfItsOwn) {
+  EXPECT_EQ(load_initial(folder_, 0.25, {}).net->options().dropout, 0.25);
+  EXPECT_EQ(load_summarizer(folder_).net->options().dropout, 0);
 }
 
 TEST_F(SummarizerTest, ThatIsNotThereIsAnError) {

@@ -36,6 +36,12 @@ TrainOptions guide_options() {
 void validate(const TrainOptions& o) {
   if (!(o.lr >= 0)) fail(ErrorKind::Config, str("lr is ", o.lr), "give 0 or more");
   if (!(o.clip >= 0)) fail(ErrorKind::Config, str("clip is ", o.clip), "give 0 or more");
+  Gpt2Options known = options_of(o.preset).model;
+  known.dropout = o.model.dropout;
+  if (!o.init.empty() && o.model != known) {
+    fail(ErrorKind::Config, str("init is ", o.init, ", whose shape is its own"),
+         "leave out --layers, --heads, --width, --context, --vocabulary, --bias and --gelu, or --init");
+  }
   if (o.eval_every < 0) fail(ErrorKind::Config, str("eval-every is ", o.eval_every), "give 0 or more");
 }
 

@@ -52,7 +52,7 @@ Tokenizer make_tokenizer(Accelerator& accelerator, const TrainOptions& options, 
 Summarizer make_summarizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows) {
   std::string constant = best_constant(rows);
   if (!options.init.empty()) {
-    Summarizer model = load_summarizer(find_model(options.init), options.tokenizer);
+    Summarizer model = load_initial(find_model(options.init), options.model.dropout, options.tokenizer);
     return {model.net, SampleEncoder(model.encoder.tokenizer(), options.prompt, model.net->options().context),
             std::move(constant)};
   }

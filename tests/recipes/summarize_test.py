@@ -11,8 +11,8 @@ import tempfile
 import unittest
 
 TANDEM = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin" / "tandem"
-TINY = ["--data", "builtin:dialogues", "--layers", "1", "--heads", "2", "--width", "16", "--context", "192", "--vocabulary", "300",
-        "--dropout", "0", "--batch-size", "4", "--lr", "0.01", "--eval-samples", "4", "--precision", "fp32"]
+SHORT = ["--data", "builtin:dialogues", "--dropout", "0", "--batch-size", "4", "--lr", "0.01", "--eval-samples", "4", "--precision", "fp32"]
+TINY = [*SHORT, "--layers", "1", "--heads", "2", "--width", "16", "--context", "192", "--vocabulary", "300"]
 
 
 class SummarizeTest(unittest.TestCase):
@@ -170,8 +170,11 @@ class Weights(SummarizeTest):
         self.assertGreater(len(list((self.folder / "parts").glob("*.safetensors"))), 1)
         for name in ("vocab.json", "merges.txt"):
             (self.folder / "parts" / name).write_bytes((self.folder / "out" / name).read_bytes())
-        again = self.train("again", *TINY, "--init", "parts", "--lr", "0", "--max-steps", "1")
+        again = self.train("again", *SHORT, "--init", "parts", "--lr", "0", "--max-steps", "1")
         self.assertAlmostEqual(again["loss"], self.trained["loss"], delta=1e-5)
+        refused = self.run_summarize("train", *TINY, "--init", "parts")
+        self.assertEqual(refused.stderr, "error: init is parts, whose shape is its own (--init)\nhint: leave out --layers, --heads, "
+                                         "--width, --context, --vocabulary, --bias and --gelu, or --init\n")
 
     def test_are_evaluated_alike_wherever_they_lie(self):
         rows = ["--valid", "runs/tiny/validation.csv", "--eval-samples", "4"]
