@@ -14,7 +14,6 @@ examples:
   tandem run -n 2 ./train --lr 3e-4                 two ranks of any program
   tandem run torchrun --nproc_per_node=2 train.py   a line for torchrun or accelerate, as it is
   tandem run --detach train.py                      goes on by itself; then `tandem logs -f`
-  tandem help run                                   what `tandem run` takes
 
 commands:
 )";

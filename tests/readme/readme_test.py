@@ -114,7 +114,7 @@ class Readme(unittest.TestCase):
         self.assertGreaterEqual(float(rouge2), 0.80)
         self.assertEqual(len(re.findall("^dialogue  .*\n(?: .*\n)*true      .*\nwritten   ", result.stdout, re.M)), 3)
         self.assertRegex(result.stdout, r"(?m)^folder    .*/runs/summarize-train-")
-        self.assertRegex(result.stdout, r"(?m)^wrote 256 summaries to runs/latest/submission.csv\nnext      \S+/tandem summarize train ")
+        self.assertRegex(result.stdout, r"(?m)^wrote 256 summaries to runs/latest/submission.csv\n(tandem: .*\n)*next      \S+/tandem summarize train ")
 
     def test_commands_without_output_run(self):
         scripts = [script for script, output in shell_blocks() if not output]
