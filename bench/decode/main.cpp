@@ -47,7 +47,7 @@ Gpt2 load(const std::filesystem::path& folder) {
 Json measure(const DecodeOptions& options, const World&) {
   at::set_num_threads(options.threads);
   Gpt2 model = load(options.folder);
-  if (options.bf16) model->to(torch::kBFloat16);
+  prepare_to_generate(model, torch::kCPU, options.bf16 ? torch::kBFloat16 : torch::kFloat);
   const std::vector<Prompt> prompt = {{{464, 3290, 318, 257, 845, 922, 1545, 290}, 0}};
   const GenerateOptions generation{.max_new_tokens = options.tokens};
   generate(model, prompt, generation);

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "kernels/huge_pages.h"
 #include "models/gpt2/continuation.h"
 
 namespace tandem {
@@ -161,6 +162,12 @@ void validate(const GenerateOptions& options) {
          str("beams is ", options.beams, " and temperature ", options.temperature, ", and beam search draws nothing"),
          "give one of the two");
   }
+}
+
+void prepare_to_generate(Gpt2& model, torch::Device device, torch::ScalarType type) {
+  model->to(device, type);
+  model->eval();
+  use_huge_pages(*model);
 }
 
 std::vector<Tokens> generate(Gpt2& model, std::span<const Prompt> prompts, const GenerateOptions& options) {

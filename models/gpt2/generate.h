@@ -46,6 +46,9 @@ struct Prompt {
   std::int64_t number = 0;  // of the sample: with the seed and the position it decides what is drawn
 };
 
+// Moves a trained model to where and how it generates fast; it is trained no more.
+void prepare_to_generate(Gpt2& model, torch::Device device, torch::ScalarType type);
+
 // What the model adds to each prompt, without the prompt and the stop token, in the order of the prompts. It depends
 // neither on the other prompts nor on the rank. A prompt that is empty, or too long for the context with all new
 // tokens, is an Error before anything is computed.

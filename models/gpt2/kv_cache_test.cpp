@@ -50,6 +50,23 @@ TEST(D1, CachedLogitsAreTheUncachedOnesInPieces) {
   }
 }
 
+TEST(KvCache, AttendsToNumbersOf16BitsAsPreciselyAsInFloat) {
+  torch::manual_seed(1);
+  const auto random = [](std::int64_t count) { return torch::randn({1, 2, count, 64}).to(torch::kBFloat16); };
+  const Tensor keys = random(100), values = random(100), queries = random(100);
+  KvCache cache({.layers = 1, .heads = 2, .width = 128, .context = 100}, Lengths{0}, 100, torch::kBFloat16);
+  cache.extend(99);
+  cache.attend(0, queries.narrow(2, 0, 99), keys.narrow(2, 0, 99), values.narrow(2, 0, 99));
+  cache.extend(1);
+  const auto last = [](const Tensor& x) { return x.narrow(2, 99, 1); };
+  const Tensor found = cache.attend(0, last(queries), last(keys), last(values));
+  const Tensor scores = last(queries).to(torch::kFloat).matmul(keys.to(torch::kFloat).transpose(2, 3)) / 8;
+  const Tensor expected = scores.softmax(-1).matmul(values.to(torch::kFloat));
+  EXPECT_EQ(found.scalar_type(), torch::kBFloat16);
+  // Only a number that lies between two of 16 bits is rounded to either, by the order of the sum.
+  EXPECT_LE((found != expected.to(torch::kBFloat16)).sum().item<int>(), 3);
+}
+
 TEST(KvCache, PaddingOnTheLeftChangesNothing) {
   Gpt2 model = random_gpt2();
   const Lengths padding = {0, 5, 9}, pieces = {10, 1, 1, 4};

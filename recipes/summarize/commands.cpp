@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/program.h"
 #include "base/text.h"
+#include "models/gpt2/generate.h"
 
 namespace tandem {
 
@@ -38,8 +39,7 @@ Summarizer load_trained(const TrainedOptions& options, const Communicator& comm)
   const auto type = precision == Precision::Bf16   ? torch::kBFloat16
                     : precision == Precision::Fp16 ? torch::kHalf
                                                    : torch::kFloat;
-  model.net->to(comm.device(), type);
-  model.net->eval();
+  prepare_to_generate(model.net, comm.device(), type);
   return model;
 }
 

@@ -19,11 +19,10 @@ TEST(MatVec, EveryVariantMultipliesAsTorchDoes) {
   for (const auto& [name, multiply] : matvec_variants()) {
     for (const std::int64_t columns : {64, 192}) {
       for (const auto type : {torch::kFloat, torch::kBFloat16}) {
-        const Tensor weight = torch::randn({5, columns}).to(type), x = torch::randn({columns});
-        const Tensor input = type == torch::kFloat ? x : x.view({-1, 2}).t().contiguous();
+        const Tensor weight = torch::randn({5, columns}).to(type), x = torch::randn({columns}).to(type);
         Tensor output = torch::full({6}, -1.0F);
         multiply({type == torch::kFloat ? WeightType::Float : WeightType::BFloat16, weight.const_data_ptr(),
-                  input.const_data_ptr<float>(), output.data_ptr<float>(), 5, static_cast<std::size_t>(columns)});
+                  x.const_data_ptr(), output.data_ptr<float>(), 5, static_cast<std::size_t>(columns)});
         const Tensor expected = weight.to(torch::kDouble).mv(x.to(torch::kDouble));
         EXPECT_TRUE(output.narrow(0, 0, 5).to(torch::kDouble).allclose(expected, 1e-4, 1e-4)) << std::string(name);
         EXPECT_EQ(output[5].item<float>(), -1) << std::string(name);
@@ -49,10 +48,11 @@ TEST(FastLinear, IsThatOfTorchForOneRowAndForMore) {
   }
 }
 
-TEST(FastLinear, TakesARowThatIsNotContiguous) {
+TEST(FastLinear, TakesARowAndABiasThatAreNotContiguous) {
   const torch::NoGradGuard no_grad;
-  const Tensor x = torch::randn({128, 2}).t().narrow(0, 1, 1), weight = torch::randn({7, 128});
-  EXPECT_TRUE(fast_linear(x, weight, {}).allclose(at::linear(x, weight), 1e-4, 1e-4));
+  const Tensor x = torch::randn({128, 2}).t().narrow(0, 1, 1), weight = torch::randn({7, 128}),
+               bias = torch::randn({7, 2}).select(1, 0);
+  EXPECT_TRUE(fast_linear(x, weight, bias).allclose(at::linear(x, weight, bias), 1e-4, 1e-4));
 }
 
 TEST(FastLinear, HasGradients) {

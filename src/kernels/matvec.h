@@ -14,7 +14,7 @@ enum class WeightType : std::uint8_t { Float, BFloat16 };
 struct MatVec {
   WeightType type;
   const void* weight;  // rows x columns
-  const float* input;  // for BFloat16 the numbers of even places, then those of odd ones
+  const void* input;   // of the same type
   float* output;
   std::size_t rows;
   std::size_t columns;  // a multiple of kMatVecColumns

@@ -41,31 +41,41 @@ float dot(const float* weight, const float* input, std::size_t columns) {
   return sum((a + b) + (c + d));
 }
 
-// A word holds two numbers, each of which is the upper half of a float.
+// A word holds two numbers of 16 bits, each of which is the upper half of a float.
 template <std::size_t kBytes>
-float dot(const std::uint16_t* weight, const float* input, std::size_t columns) {
-  using Floats = Vector<float, kBytes>;
-  using Words = Vector<std::uint32_t, kBytes>;
-  constexpr std::size_t kLanes = kBytes / sizeof(float);
-  constexpr std::uint32_t kUpper = 0xFFFF0000;
-  const float* odd_input = input + columns / 2;
-  Floats even{}, odd{}, more_even{}, more_odd{};
-  for (std::size_t i = 0; i < columns / 2; i += 2 * kLanes) {
-    const auto words = load<Words>(weight + 2 * i), more = load<Words>(weight + 2 * i + 2 * kLanes);
-    const Words lower = words << 16, upper = words & kUpper, more_lower = more << 16, more_upper = more & kUpper;
-    even += load<Floats>(&lower) * load<Floats>(input + i);
-    odd += load<Floats>(&upper) * load<Floats>(odd_input + i);
-    more_even += load<Floats>(&more_lower) * load<Floats>(input + i + kLanes);
-    more_odd += load<Floats>(&more_upper) * load<Floats>(odd_input + i + kLanes);
-  }
-  return sum((even + odd) + (more_even + more_odd));
+Vector<float, kBytes> even(const Vector<std::uint32_t, kBytes>& words) {
+  const Vector<std::uint32_t, kBytes> floats = words << 16;
+  return load<Vector<float, kBytes>>(&floats);
 }
 
-template <std::size_t kBytes, class Weight>
+template <std::size_t kBytes>
+Vector<float, kBytes> odd(const Vector<std::uint32_t, kBytes>& words) {
+  const Vector<std::uint32_t, kBytes> floats = words & 0xFFFF0000U;
+  return load<Vector<float, kBytes>>(&floats);
+}
+
+template <std::size_t kBytes>
+float dot(const std::uint16_t* weight, const std::uint16_t* input, std::size_t columns) {
+  using Words = Vector<std::uint32_t, kBytes>;
+  constexpr std::size_t kNumbers = kBytes / sizeof(std::uint16_t);
+  Vector<float, kBytes> a{}, b{}, c{}, d{};
+  for (std::size_t i = 0; i < columns; i += 2 * kNumbers) {
+    const auto w = load<Words>(weight + i), more_w = load<Words>(weight + i + kNumbers);
+    const auto x = load<Words>(input + i), more_x = load<Words>(input + i + kNumbers);
+    a += even<kBytes>(w) * even<kBytes>(x);
+    b += odd<kBytes>(w) * odd<kBytes>(x);
+    c += even<kBytes>(more_w) * even<kBytes>(more_x);
+    d += odd<kBytes>(more_w) * odd<kBytes>(more_x);
+  }
+  return sum((a + b) + (c + d));
+}
+
+template <std::size_t kBytes, class Number>
 void multiply_rows(const MatVec& product) {
-  const auto* weight = static_cast<const Weight*>(product.weight);
+  const auto* weight = static_cast<const Number*>(product.weight);
+  const auto* input = static_cast<const Number*>(product.input);
   for (std::size_t row = 0; row < product.rows; ++row) {
-    product.output[row] = dot<kBytes>(weight + row * product.columns, product.input, product.columns);
+    product.output[row] = dot<kBytes>(weight + row * product.columns, input, product.columns);
   }
 }
 
