@@ -20,9 +20,8 @@ struct GenerateOptions {
   std::int64_t no_repeat_ngram = 0;
   std::int64_t decode_batch = 32;
 
-  // Not for the user to choose: the tokenizer's and the run's.
-  std::optional<std::int64_t> stop_token = {};
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 1;                       // a program has one; this may be it
+  std::optional<std::int64_t> stop_token = {};  // the tokenizer's
 };
 
 template <class Visitor>

@@ -15,29 +15,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
-  TrainedOptions trained = {};
+struct Options : TrainedOptions {
   fs::path valid = {};
   std::string data = {};
   ColumnOptions columns = {};
   EvaluateOptions evaluate = {};
-  std::uint64_t seed = 1;
   std::int64_t show = 3;
   fs::path output = {};
   bool json = false;
-
-  const RankOptions& ranks = trained.ranks;
-  const CommOptions& comm = trained.comm;
 };
 
 template <class Visitor>
 void visit_fields(Options& o, Visitor&& field) {
-  field("", o.trained, "the model");
+  field("", static_cast<TrainedOptions&>(o), "the model");
   field("valid", o.valid, "CSV of dialogues and summaries; none: those that the run was evaluated on");
   field("data", o.data, "in place of a file: the held-out rows of builtin:dialogues or builtin:packages");
   field("", o.columns, "data");
   field("", o.evaluate, "evaluation");
-  field("seed", o.seed, "decides what is drawn, with a temperature");
+  field("seed", o.evaluate.generate.seed, "decides what is drawn, with a temperature");
   field("show", o.show, "dialogues that are shown with both summaries");
   field("output", o.output, "CSV to write: id, reference, prediction; `tandem summarize score` takes it");
   field("json", o.json, "the result as one JSON object");
@@ -53,7 +48,7 @@ void validate(const Options& o) {
 
 std::vector<SummarySample> load_rows(const Options& o) {
   if (!o.data.empty()) return load_sets({.data = o.data}).held_out;
-  return read_rows(o.valid.empty() ? validation_file(o.trained.from) : o.valid, o.columns, Needs::Summary);
+  return read_rows(o.valid.empty() ? validation_file(o.from) : o.valid, o.columns, Needs::Summary);
 }
 
 void write_pairs(const fs::path& path, std::span<const SummarySample> rows, const Evaluation& result) {
@@ -80,19 +75,15 @@ std::string result_text(const Options& o, const Summarizer& model, std::span<con
 
 std::string result_json(const Evaluation& result) {
   Json::Object json = json_of(result.fields());
-  Json::Object baselines;
-  for (const auto& [name, values] : result.baselines) baselines.emplace_back(name, json_of(values));
-  json.emplace_back("baselines", baselines);
+  json.emplace_back("baselines", json_of(result.baselines));
   return str(json_text(json), '\n');
 }
 
 std::string run(Communicator& comm, const Options& o) {
   if (!o.output.empty()) check_output(o.output, o.valid);
   const std::vector<SummarySample> rows = load_rows(o);
-  Summarizer model = load_trained(o.trained, comm);
-  EvaluateOptions settings = o.evaluate;
-  settings.generate.seed = o.seed;
-  const Evaluation result = evaluate(comm, model, rows, settings);
+  Summarizer model = load_trained(o, comm);
+  const Evaluation result = evaluate(comm, model, rows, o.evaluate);
   if (comm.world().is_main() && !o.output.empty()) write_pairs(o.output, rows, result);
   return o.json ? result_json(result) : result_text(o, model, rows, result, comm.world().size);
 }

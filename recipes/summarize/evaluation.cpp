@@ -97,6 +97,9 @@ std::string table_row(const std::string& name, const EventFields& scores) {
   return line + '\n';
 }
 
+// Lines after the first stand below it, right of the names.
+std::string indented(std::string_view text) { return replace_all(std::string(trim(text)), "\n", "\n          "); }
+
 }  // namespace
 
 void validate(const EvaluateOptions& o) {
@@ -134,8 +137,8 @@ std::string examples_text(std::span<const SummarySample> rows, std::span<const s
                           std::int64_t count) {
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(count, predictions.size()); ++i) {
-    const std::string dialogue = replace_all(std::string(trim(rows[i].dialogue)), "\n", "\n          ");
-    text += str("\ndialogue  ", dialogue, "\ntrue      ", rows[i].summary, "\nwritten   ", predictions[i], '\n');
+    text += str("\ndialogue  ", indented(rows[i].dialogue), "\ntrue      ", indented(rows[i].summary), "\nwritten   ",
+                indented(predictions[i]), '\n');
   }
   return text;
 }

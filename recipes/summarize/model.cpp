@@ -51,8 +51,11 @@ NamedTensors load_weights(const fs::path& folder) {
   const auto index = read_if_there(folder / kWeightIndex);
   if (!index) return load_safetensors(folder / kWeights);
   std::set<std::string> files;
-  const Json json = parse_json(*index, (folder / kWeightIndex).native());
-  for (const auto& [name, file] : json.at("weight_map").as_object()) files.insert(file.as_string());
+  const std::string where = folder / kWeightIndex;
+  const Json json = parse_json(*index, where);
+  read_json_file(where, [&] {
+    for (const auto& [name, file] : json.at("weight_map").as_object()) files.insert(file.as_string());
+  });
   NamedTensors weights;
   for (const std::string& file : files) weights.merge(load_safetensors(folder / fs::path(file).filename()));
   return weights;

@@ -66,6 +66,13 @@ TEST_F(SummarizerTest, MayLieInSeveralFiles) {
   EXPECT_NE(error_of([&] { load_summarizer(folder_); }).message(), "");
 }
 
+TEST_F(SummarizerTest, WithAnIndexThatNamesNoFilesIsAnError) {
+  temporary_.add("m/model.safetensors.index.json", "{\"weight_map\": [1]}");
+  EXPECT_EQ(said([&] { load_summarizer(folder_); }),
+            "json: DIR/m/model.safetensors.index.json: expected object, found array | the file may be damaged, or made "
+            "by another program or version");
+}
+
 TEST_F(SummarizerTest, WithATokenizerThatKnowsMoreIsAnError) {
   Vocabulary vocabulary = small_tokenizer().vocabulary();
   vocabulary.tokens.emplace_back("ab");

@@ -23,28 +23,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
-  TrainedOptions trained = {};
+struct Options : TrainedOptions {
   fs::path test = {};
   ColumnOptions columns = {};
   fs::path output = "submission.csv";
   GenerateOptions generate = {};
-  std::uint64_t seed = 1;
   ProgressOptions progress = {};
   bool json = false;
-
-  const RankOptions& ranks = trained.ranks;
-  const CommOptions& comm = trained.comm;
 };
 
 template <class Visitor>
 void visit_fields(Options& o, Visitor&& field) {
-  field("", o.trained, "the model");
+  field("", static_cast<TrainedOptions&>(o), "the model");
   field("test", o.test, "CSV of ids and dialogues; none: what the run was evaluated on");
   field("", o.columns, "data");
   field("output", o.output, "CSV to write, in the order of --test");
   field("", o.generate, "how summaries are written");
-  field("seed", o.seed, "decides what is drawn, with a temperature");
+  field("seed", o.generate.seed, "decides what is drawn, with a temperature");
   field("", o.progress, "what is shown");
   field("json", o.json, "the result as one JSON object");
 }
@@ -52,7 +47,7 @@ void visit_fields(Options& o, Visitor&& field) {
 // All that decides what is written.
 std::string key_of(const Options& o, const Summarizer& model, std::span<const SummarySample> rows) {
   GenerateOptions generate = o.generate;
-  std::string all = str(config_yaml(fields_of(generate)), o.seed, '\0', precision_name(o.trained.precision), '\0',
+  std::string all = str(config_yaml(fields_of(generate)), generate.seed, '\0', precision_name(o.precision), '\0',
                         tokenizer_json_text(model.encoder.tokenizer().vocabulary()), '\0',
                         model.encoder.prompt().prefix, '\0', model.encoder.prompt().marker);
   for (const torch::Tensor& weight : model.net->parameters()) {
@@ -149,8 +144,8 @@ void write_submission(const Options& o, std::span<const SummarySample> rows, con
 std::string run(Communicator& comm, const Options& o) {
   check_output(o.output, o.test);
   const std::vector<SummarySample> rows =
-      read_rows(o.test.empty() ? validation_file(o.trained.from) : o.test, o.columns, Needs::Id);
-  Summarizer model = load_trained(o.trained, comm);
+      read_rows(o.test.empty() ? validation_file(o.from) : o.test, o.columns, Needs::Id);
+  Summarizer model = load_trained(o, comm);
   const bool is_main = comm.world().is_main();
   std::optional<Draft> draft;
   if (is_main) draft.emplace(o.output, key_of(o, model, rows), rows.size());
@@ -160,9 +155,7 @@ std::string run(Communicator& comm, const Options& o) {
   if (const std::int64_t known = count(summaries); is_main && known > 0) {
     progress->log(str("going on: ", known, " of ", rows.size(), " summaries are written already"));
   }
-  GenerateOptions settings = o.generate;
-  settings.seed = o.seed;
-  write_summaries(comm, model, rows, settings, summaries, [&](std::span<const std::int64_t> done) {
+  write_summaries(comm, model, rows, o.generate, summaries, [&](std::span<const std::int64_t> done) {
     if (!is_main) return;
     draft->keep(summaries, done);
     const std::int64_t written = count(summaries);

@@ -12,24 +12,19 @@
 namespace tandem {
 namespace {
 
-struct Options {
-  TrainedOptions trained = {.ranks = {.nproc = 1}};
+struct Options : TrainedOptions {
   std::string dialogue = {};
   std::int64_t count = 1;
   GenerateOptions generate = {};
-  std::uint64_t seed = 1;
-
-  const RankOptions& ranks = trained.ranks;
-  const CommOptions& comm = trained.comm;
 };
 
 template <class Visitor>
 void visit_fields(Options& o, Visitor&& field) {
-  field("", o.trained, "the model");
+  field("", static_cast<TrainedOptions&>(o), "the model");
   field("dialogue", o.dialogue, "what to summarize; empty: all of standard input");
   field("count", o.count, "summaries to write, which differ with a temperature");
   field("", o.generate, "how summaries are written");
-  field("seed", o.seed, "decides what is drawn, with a temperature");
+  field("seed", o.generate.seed, "decides what is drawn, with a temperature");
 }
 
 void validate(const Options& o) {
@@ -44,14 +39,12 @@ std::string read_dialogue(const Options& o) {
 }
 
 std::string run(Communicator& comm, const Options& o) {
-  Summarizer model = load_trained(o.trained, comm);
+  Summarizer model = load_trained(o, comm);
   const std::string mine = comm.world().is_main() ? read_dialogue(o) : "";
   const std::string dialogue = comm.all_gather_bytes(mine).front();  // only the first rank has a standard input
   const std::vector<SummarySample> rows(o.count, {.id = "", .dialogue = dialogue, .summary = ""});
-  GenerateOptions settings = o.generate;
-  settings.seed = o.seed;
   Summaries summaries;
-  write_summaries(comm, model, rows, settings, summaries);
+  write_summaries(comm, model, rows, o.generate, summaries);
   std::string lines;
   for (const auto& summary : summaries) lines += str(*summary, '\n');
   return lines;
@@ -61,6 +54,7 @@ std::string run(Communicator& comm, const Options& o) {
 
 int run_sample(const std::vector<std::string>& words) {
   Options options;
+  options.ranks.nproc = 1;  // one dialogue is not worth more
   return run_worker(CommandWords{words, 2},
                     {"tandem summarize sample",
                      "",

@@ -18,6 +18,12 @@ Json::Object json_of(const EventFields& fields) {
   return object;
 }
 
+Json::Object json_of(const std::vector<Baseline>& baselines) {
+  Json::Object object;
+  for (const auto& [name, values] : baselines) object.emplace_back(name, json_of(values));
+  return object;
+}
+
 EventLog::EventLog(const std::filesystem::path& path) : file_(std::make_unique<AppendFile>(path)) {
   file_->drop_torn_line();
 }

@@ -9,6 +9,7 @@
 #include "base/temp_test.h"
 #include "multiproc/run_ranks.h"
 #include "multiproc/shared_folder.h"
+#include "train/accelerator_options_test.h"
 #include "train/line_model_test.h"
 #include "train/small_net_test.h"
 
@@ -22,18 +23,6 @@ struct FrugalImpl : LineImpl {
   bool recompute = false;
 };
 TORCH_MODULE(Frugal);
-
-AcceleratorOptions options_of(const BatchOptions& batch, std::int64_t max_steps = 6) {
-  AcceleratorOptions options;
-  options.precision = Precision::Fp32;
-  options.batch = batch;
-  options.training.epochs = 100;
-  options.training.max_steps = max_steps;
-  options.training.seed = 5;
-  options.training.threads = 1;
-  options.monitor.progress.progress = false;
-  return options;
-}
 
 // A loop as users write it; `at_end` sees each step that is done.
 template <class AtEnd>
@@ -345,126 +334,6 @@ TEST(Accelerator, TurnsRecomputeOnWhereTheModelOffersIt) {
   Frugal frugal;
   auto model = accelerator.prepare(frugal);
   EXPECT_TRUE(frugal->recompute);
-}
-
-// What the loop of a user who forgot something says.
-class AcceleratorOrder : public testing::Test {
- protected:
-  template <class Body>
-  std::string message_of(Body&& body) {
-    Line line;
-    auto model = accelerator_.prepare(line);
-    Sgd optimizer(*line);
-    accelerator_.prepare(optimizer);
-    const auto loss = [&] { return model(torch::ones({1})).sum(); };
-    return error_of([&] {
-             for (const SampleBatch& batch : accelerator_.prepare(sampler_)) {
-               static_cast<void>(batch);
-               body(loss);
-             }
-           })
-        .message();
-  }
-
-  Accelerator accelerator_{options_of({.batch_size = 4, .accumulate = 2})};
-  Sampler sampler_ = accelerator_.sampler(37);
-};
-
-TEST_F(AcceleratorOrder, WantsTheModelFirst) {
-  Line line;
-  Sgd optimizer(*line);
-  EXPECT_EQ(error_of([&] { accelerator_.prepare(optimizer); }).message(),
-            "accelerator: the optimizer came before the model");
-  EXPECT_EQ(error_of([&] { accelerator_.prepare(sampler_); }).message(),
-            "accelerator: prepare(loader) came before the model and the optimizer");
-  EXPECT_EQ(error_of([&] { const auto pass = accelerator_.accumulate(); }).message(),
-            "accelerator: accumulate() outside of the loop over prepare(loader)");
-}
-
-TEST_F(AcceleratorOrder, WantsThePreparedModelKept) {
-  const std::string message =
-      "accelerator: what prepare(model) returned is gone; keep it: `auto model = accelerator.prepare(net)`";
-  Line line;
-  auto model = std::make_unique<DistributedDataParallel<Line>>(accelerator_.prepare(line));
-  Sgd optimizer(*line);
-  accelerator_.prepare(optimizer);
-  model.reset();
-  EXPECT_EQ(error_of([&] { accelerator_.prepare(sampler_); }).message(), message);
-}
-
-TEST_F(AcceleratorOrder, WantsAccumulateBeforeBackward) {
-  EXPECT_EQ(message_of([&](const auto& loss) { accelerator_.backward(loss()); }),
-            "accelerator: backward() without accumulate()");
-}
-
-TEST_F(AcceleratorOrder, WantsItsOwnBackward) {
-  EXPECT_EQ(message_of([&](const auto& loss) {
-              const auto pass = accelerator_.accumulate();
-              loss().backward();
-              accelerator_.step(1);
-            }),
-            "accelerator: step() without backward(): loss.backward() alone does not count");
-}
-
-TEST_F(AcceleratorOrder, WantsEachMicroBatch) {
-  int num_batches = 0;
-  EXPECT_EQ(message_of([&](const auto& loss) {
-              if (++num_batches == 2) return;
-              const auto pass = accelerator_.accumulate();
-              accelerator_.backward(loss());
-              accelerator_.step(1);
-            }),
-            "accelerator: micro-batch 1 of step 1 was left out, or its backward() was");
-}
-
-TEST_F(AcceleratorOrder, WantsEachStepOnce) {
-  EXPECT_EQ(message_of([&](const auto& loss) {
-              const auto pass = accelerator_.accumulate();
-              accelerator_.backward(loss());
-            }),
-            "accelerator: step 1 ends without step(lr): its gradients were not used");
-}
-
-TEST_F(AcceleratorOrder, RefusesWhatComesTooLate) {
-  EXPECT_EQ(message_of([&](const auto& loss) {
-              const auto pass = accelerator_.accumulate();
-              accelerator_.backward(loss());
-              if (accelerator_.step(1)) accelerator_.clip_grad_norm(1);
-            }),
-            "accelerator: clip_grad_norm() after step()");
-  Line line;
-  Ema ema(*line);
-  Sgd optimizer(*line);
-  EXPECT_EQ(error_of([&] { accelerator_.prepare(ema); }).message(),
-            "accelerator: the average came after prepare(loader)");
-  EXPECT_EQ(error_of([&] { accelerator_.prepare(optimizer); }).message(),
-            "accelerator: the optimizer came after prepare(loader)");
-}
-
-TEST_F(AcceleratorOrder, RefusesASecondStep) {
-  EXPECT_EQ(message_of([&](const auto& loss) {
-              const auto pass = accelerator_.accumulate();
-              accelerator_.backward(loss());
-              if (accelerator_.step(1)) accelerator_.step(1);
-            }),
-            "accelerator: step 1 was done already: step() was called twice");
-}
-
-TEST_F(AcceleratorOrder, RefusesASecondPassOfAMicroBatch) {
-  EXPECT_EQ(message_of([&](const auto& loss) {
-              {
-                const auto pass = accelerator_.accumulate();
-                accelerator_.backward(loss());
-              }
-              const auto again = accelerator_.accumulate();
-            }),
-            "accelerator: accumulate() was called twice for a micro-batch");
-}
-
-TEST_F(AcceleratorOrder, WantsAsManyMicroBatchesAsThePlan) {
-  sampler_ = Sampler({.num_samples = 37, .batch_size = 4, .batches_per_step = 3}, {});
-  EXPECT_EQ(message_of([](const auto&) {}),
-            "accelerator: step 1 has 3 micro-batches on rank 0, but batch_plan() says 2");
 }
 
 }  // namespace

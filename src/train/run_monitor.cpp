@@ -74,12 +74,6 @@ std::vector<std::string> texts_of(const std::vector<Baseline>& baselines) {
   return texts;
 }
 
-Json::Object baselines_json(const std::vector<Baseline>& baselines) {
-  Json::Object json;
-  for (const auto& [name, values] : baselines) json.emplace_back(name, json_of(values));
-  return json;
-}
-
 // Of two values with one name the later one counts.
 EventFields merge(EventFields fields, const EventFields& values) {
   for (const auto& value : values) {
@@ -325,7 +319,7 @@ void RunMonitor::end(const RunResult& result) {
                                    values);
   if (events_) events_->write(merge({{"event", "end"}}, fields));
   Json::Object json = json_of(fields);
-  if (!result.baselines.empty()) json.emplace_back("baselines", baselines_json(result.baselines));
+  if (!result.baselines.empty()) json.emplace_back("baselines", json_of(result.baselines));
   if (options_.json && !write_all(screen_.output, str(json_text(json), '\n'))) {
     fail(ErrorKind::Data, str("cannot write the result to standard output: ", errno_text(errno)),
          "check where it is sent");
