@@ -4,6 +4,7 @@ Usage: torchrun --standalone --nproc_per_node=2 gpt2_ddp.py TRAIN.CSV
 """
 
 import csv
+import pathlib
 import sys
 
 import torch
@@ -14,29 +15,18 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, DistributedSampler
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from peer_block import Block  # noqa: E402
+
 VOCABULARY, CONTEXT, LAYERS, WIDTH, HEADS, SAMPLES, EPOCHS = 512, 192, 2, 64, 4, 16, 6
 NO_TARGET, END = -1, "<|endoftext|>"
-
-
-class Block(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.qkv, self.projection = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, -1))
-        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.projection(y.transpose(1, 2).flatten(2))
-        return x + self.down(functional.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
 
 class Gpt2(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.tokens, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(CONTEXT, WIDTH)
-        self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
+        self.blocks = nn.Sequential(*(Block(WIDTH, WIDTH // HEADS) for _ in range(LAYERS)))
         self.norm = nn.LayerNorm(WIDTH)
         for parameter in self.parameters():
             if parameter.dim() > 1:

@@ -6,6 +6,8 @@ Usage: torchrun --nproc_per_node=2 gpt_ddp.py --warmup 3 --steps 9. Without a la
 import argparse
 import json
 import os
+import pathlib
+import sys
 import time
 
 import torch
@@ -13,28 +15,17 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from peer_block import Block  # noqa: E402
+
 VOCABULARY, LENGTH, LAYERS, WIDTH, HEADS, SAMPLES = 4096, 128, 4, 256, 8, 8
-
-
-class Block(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.qkv, self.projection = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, -1))
-        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.projection(y.transpose(1, 2).flatten(2))
-        return x + self.down(functional.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
 
 class Gpt(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.tokens, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(LENGTH, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.blocks = nn.ModuleList(Block(WIDTH, WIDTH // HEADS) for _ in range(LAYERS))
         self.norm = nn.LayerNorm(WIDTH)
         torch.manual_seed(1)
         for name, parameter in self.named_parameters():

@@ -6,7 +6,9 @@ Usage: gpt2_torch.py --precision fp16 --batch-size 16 [--compile]
 import argparse
 import json
 import math
+import pathlib
 import resource
+import sys
 import time
 from statistics import median
 
@@ -14,28 +16,17 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from peer_block import Block  # noqa: E402
+
 VOCABULARY, HEAD = 50304, 64
-
-
-class Block(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.projection = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q, k, v = (part.unflatten(-1, (-1, HEAD)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, -1))
-        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.projection(y.transpose(1, 2).flatten(2))
-        return x + self.down(functional.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
 
 class Gpt2(nn.Module):
     def __init__(self, layers: int, width: int, context: int) -> None:
         super().__init__()
         self.tokens, self.places = nn.Embedding(VOCABULARY, width), nn.Embedding(context, width)
-        self.blocks = nn.Sequential(*(Block(width) for _ in range(layers)))
+        self.blocks = nn.Sequential(*(Block(width, HEAD) for _ in range(layers)))
         self.norm = nn.LayerNorm(width)
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
