@@ -113,11 +113,13 @@ class Stall(StallTest):
 
 class JobTest(StallTest):
     def detach(self, *arguments, **options) -> str:
-        """The name of a detached job whose ranks have begun."""
+        """The name of a detached job, all of whose ranks have begun."""
         result = self.run_ranks("--detach", *arguments, **options)
         self.assertEqual(result.returncode, 0, result.stderr)
         name = result.stdout.strip()
-        wait_until(lambda: "begun" in "".join(path.read_text() for path in self.folder.glob(f"jobs/{name}/rank*.log")), "it has begun")
+        ranks = int(arguments[arguments.index("-n") + 1]) if "-n" in arguments else 1
+        logs = [self.folder / "jobs" / name / f"rank{rank}.log" for rank in range(ranks)]
+        wait_until(lambda: all(log.exists() and "begun" in log.read_text() for log in logs), "all have begun")
         return name
 
     def state(self, name: str) -> dict:

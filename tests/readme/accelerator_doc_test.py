@@ -24,7 +24,7 @@ class AcceleratorDoc(unittest.TestCase):
             self.assertTrue((SOURCE / "docs" / target).exists(), target)
 
     def test_names_messages_that_exist(self):
-        code = "".join(path.read_text() for path in (SOURCE / "src" / "train").glob("accelerator_test.cpp"))
+        code = "".join(path.read_text() for path in (SOURCE / "src" / "train").glob("accelerator*_test.cpp"))
         code = code.replace('"\n            "', "")
         for message in re.findall(r"^\| `((?:accelerator|training): [^`]*)`", PAGE, re.M):
             if "moved the model" not in message:  # needs a GPU
