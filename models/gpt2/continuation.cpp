@@ -1,5 +1,6 @@
 #include "models/gpt2/continuation.h"
 
+#include <tandem/error.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -72,6 +73,9 @@ void Continuation::append(std::span<const std::int64_t> rows, std::span<const st
 void Continuation::compute(const Tensor& ids) {
   const Tensor hidden = model_->hidden(ids.to(integers_.device()), cache_);
   logits_ = model_->head(hidden.select(1, -1)).to(torch::kFloat);
+  if (logits_.amax(1).isfinite().all().item<bool>()) return;
+  fail(ErrorKind::Data, "generate: the model computes numbers that are not finite",
+       "use --precision fp32 or bf16; if it is the same there, another checkpoint");
 }
 
 void forbid(const Tensor& logits, std::span<const Tokens* const> texts, const GenerateOptions& options) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "base/text.h"
 #include "kernels/huge_pages.h"
@@ -18,19 +19,6 @@ namespace {
 using torch::Tensor;
 
 constexpr double kImpossible = -std::numeric_limits<double>::infinity();
-
-// Dropout is off while it lives.
-class Evaluating {
- public:
-  explicit Evaluating(torch::nn::Module& module) : module_(module), before_(module.is_training()) { module_.eval(); }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
-  ~Evaluating() { module_.train(before_); }
-
- private:
-  torch::nn::Module& module_;
-  bool before_;
-};
 
 void check_fit(std::span<const Prompt> prompts, const GenerateOptions& options, std::int64_t context) {
   for (const Prompt& prompt : prompts) {
@@ -60,7 +48,8 @@ void keep_top_p(Tensor& logits, double p) {
   if (p >= 1) return;
   const auto [sorted, places] = logits.sort(/*dim=*/1, /*descending=*/true);
   const Tensor share = sorted.softmax(1);
-  const Tensor goes = share.cumsum(1) - share >= p;
+  Tensor goes = share.cumsum(1) - share >= p;
+  goes.select(1, 0).fill_(false);  // someone has to stay
   logits.masked_fill_(torch::empty_like(goes).scatter_(1, places, goes), kImpossible);
 }
 
@@ -79,14 +68,15 @@ struct Texts {
 };
 
 Tensor draw(Tensor logits, const Texts& texts, const Rows& rows, const GenerateOptions& options) {
-  logits = logits / options.temperature;
+  logits = logits.to(torch::kDouble);
+  logits = (logits - logits.amax(1, /*keepdim=*/true)) / options.temperature;  // the largest is 0 at any temperature
   keep_top_k(logits, options.top_k);
   keep_top_p(logits, options.top_p);
   std::vector<double> drawn;
   for (const std::size_t row : rows) {
     drawn.push_back(uniform(options.seed, texts.prompts[row].number, texts.tokens[row].size()));
   }
-  const Tensor sums = logits.to(torch::kDouble).softmax(1).cumsum(1);
+  const Tensor sums = logits.softmax(1).cumsum(1);
   const Tensor place = torch::tensor(drawn, sums.options()).unsqueeze(1) * sums.narrow(1, sums.size(1) - 1, 1);
   return torch::searchsorted(sums, place, /*out_int32=*/false, /*right=*/true).squeeze(1);
 }
@@ -132,7 +122,8 @@ Rows by_length(std::span<const Prompt> prompts) {
   return order;
 }
 
-void check(const char* name, double value, double least, double most) {
+template <class Number>
+void check(const char* name, Number value, std::type_identity_t<Number> least, std::type_identity_t<Number> most) {
   if (value >= least && value <= most) return;
   fail(ErrorKind::Config, str(name, " is ", value), str("give ", least, " to ", most));
 }
@@ -140,16 +131,13 @@ void check(const char* name, double value, double least, double most) {
 }  // namespace
 
 void validate(const GenerateOptions& options) {
-  constexpr double kMost = 1'000'000;
-  const auto count = [&](const char* name, std::int64_t value, double least) {
-    check(name, static_cast<double>(value), least, kMost);
-  };
-  count("max-new-tokens", options.max_new_tokens, 1);
-  count("min-new-tokens", options.min_new_tokens, 0);
-  count("top-k", options.top_k, 0);
-  count("beams", options.beams, 1);
-  count("no-repeat-ngram", options.no_repeat_ngram, 0);
-  count("decode-batch", options.decode_batch, 1);
+  constexpr std::int64_t kMost = 1'000'000, kMostBeams = 1000;
+  check("max-new-tokens", options.max_new_tokens, 1, kMost);
+  check("min-new-tokens", options.min_new_tokens, 0, kMost);
+  check("top-k", options.top_k, 0, kMost);
+  check("beams", options.beams, 1, kMostBeams);
+  check("no-repeat-ngram", options.no_repeat_ngram, 0, kMost);
+  check("decode-batch", options.decode_batch, 1, kMost);
   check("temperature", options.temperature, 0, 1000);
   check("top-p", options.top_p, 0, 1);
   check("length-penalty", options.length_penalty, -100, 100);

@@ -45,11 +45,27 @@ struct Prompt {
   std::int64_t number = 0;  // of the sample: with the seed and the position it decides what is drawn
 };
 
+// Dropout is off while it lives.
+class Evaluating {
+ public:
+  explicit Evaluating(torch::nn::Module& module) : module_(module), was_training_(module.is_training()) {
+    module_.eval();
+  }
+  Evaluating(const Evaluating&) = delete;
+  Evaluating& operator=(const Evaluating&) = delete;
+  ~Evaluating() { module_.train(was_training_); }
+
+ private:
+  torch::nn::Module& module_;
+  bool was_training_;
+};
+
 // Moves a trained model to where and how it generates fast; it is trained no more.
 void prepare_to_generate(Gpt2& model, torch::Device device, torch::ScalarType type);
 
-// What the model adds to each prompt, without the prompt and the stop token, in the order of the prompts. It depends
-// neither on the other prompts nor on the rank. A prompt that is empty, or too long for the context with all new
+// What the model adds to each prompt, without the prompt and the stop token, in the order of the prompts. What is drawn
+// depends neither on the other prompts nor on the rank; where two tokens are as good as equal, the batch may decide by
+// its rounding, and does so in 16 bits now and then. A prompt that is empty, or too long for the context with all new
 // tokens, is an Error before anything is computed.
 std::vector<Tokens> generate(Gpt2& model, std::span<const Prompt> prompts, const GenerateOptions& options);
 

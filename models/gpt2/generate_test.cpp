@@ -231,5 +231,31 @@ TEST(Generate, RefusesOptionsThatContradictEachOther) {
   EXPECT_EQ(message({}), "");
 }
 
+TEST(Generate, RefusesNumbersThatAreNotFinite) {
+  for (const double odd : {std::nan(""), HUGE_VAL}) {
+    Gpt2 model = random_gpt2();
+    {
+      const torch::NoGradGuard no_grad;
+      model->named_parameters()["ln_f.bias"][0] = odd;
+    }
+    for (const GenerateOptions& options :
+         {GenerateOptions{}, GenerateOptions{.temperature = 1}, GenerateOptions{.beams = 2}}) {
+      GenerateOptions few = options;
+      few.max_new_tokens = 2;
+      EXPECT_EQ(error_of([&] { generate(model, kPrompts, few); }).message(),
+                "generate: the model computes numbers that are not finite");
+    }
+  }
+}
+
+TEST(Generate, DrawsTheMostProbableTokenAtTheLimit) {
+  const std::vector<double> probabilities = {0.2, 0.5, 0.3};
+  const std::map<std::int64_t, int> always = {{1, 1000}};
+  EXPECT_EQ(draws(probabilities, {.temperature = 1, .top_p = 0}), always);
+  for (const double temperature : {1e-5, 1e-38, 1e-40, 1e-300}) {
+    EXPECT_EQ(draws(probabilities, {.temperature = temperature}), always) << temperature;
+  }
+}
+
 }  // namespace
 }  // namespace tandem

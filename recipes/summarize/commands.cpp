@@ -33,6 +33,10 @@ std::string tandem_program() {
   return std::ranges::any_of(folders, is_beside) ? "tandem" : typed_path(beside);
 }
 
+void validate(const TrainedOptions& options) {
+  if (options.from.empty()) fail(ErrorKind::Config, "from is empty", "name the folder of a run, such as runs/latest");
+}
+
 Summarizer load_trained(const TrainedOptions& options, const Communicator& comm) {
   Summarizer model = load_summarizer(options.from);
   const Precision precision = choose_precision(options.precision, facts_of(comm.device())).precision;
@@ -41,6 +45,15 @@ Summarizer load_trained(const TrainedOptions& options, const Communicator& comm)
                                                    : torch::kFloat;
   prepare_to_generate(model.net, comm.device(), type);
   return model;
+}
+
+std::unique_ptr<Progress> make_progress(const ProgressOptions& options, const World& world) {
+  if (!world.is_main()) return nullptr;
+  return std::make_unique<Progress>(STDERR_FILENO, choose_style(STDERR_FILENO, options), has_colour(STDERR_FILENO));
+}
+
+void show_written(Progress& progress, std::int64_t written, std::int64_t all) {
+  progress.update(str("written ", written, '/', all), static_cast<double>(written) / static_cast<double>(all));
 }
 
 void check_output(const fs::path& path, const fs::path& input) {
@@ -59,19 +72,24 @@ void check_output(const fs::path& path, const fs::path& input) {
 }
 
 void make_new_folder(const fs::path& path, const std::function<void(const fs::path&)>& fill) {
-  const fs::path temporary = str(path, ".tmp-", ::getpid());
+  const fs::path wanted = path.has_filename() ? path : path.parent_path();  // without the slash at its end
+  const fs::path temporary = str(wanted, ".tmp-", ::getpid());
+  const auto refuse = [&](const std::error_code& why) {
+    fail(ErrorKind::Data, str("cannot make ", wanted, ": ", why.message()),
+         "check the folder above it, and its rights");
+  };
   std::error_code error;
   fs::create_directories(temporary, error);
-  if (error) {
-    fail(ErrorKind::Data, str("cannot make ", path, ": ", error.message()),
-         "check the folder above it, and its rights");
-  }
+  if (error) refuse(error);
   try {
     fill(temporary);
-    fs::rename(temporary, path);
+    fs::rename(temporary, wanted);
   } catch (const Error& failure) {
     fs::remove_all(temporary, error);
-    fail(failure.kind(), replace_all(failure.message(), temporary.native(), path.native()), failure.hint());
+    fail(failure.kind(), replace_all(failure.message(), temporary.native(), wanted.native()), failure.hint());
+  } catch (const fs::filesystem_error& failure) {
+    fs::remove_all(temporary, error);
+    refuse(failure.code());
   }
 }
 

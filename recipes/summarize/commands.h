@@ -2,10 +2,12 @@
 
 #include <tandem/config.h>
 #include <tandem/precision.h>
+#include <tandem/progress.h>
 #include <tandem/run_worker.h>
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,8 +65,14 @@ void visit_fields(TrainedOptions& o, Visitor&& field) {
   field("", o.comm, "how ranks talk");
 }
 
+void validate(const TrainedOptions& options);
+
 // On the device of this rank, in that precision.
 Summarizer load_trained(const TrainedOptions& options, const Communicator& comm);
+
+// What the first rank shows of a long command; the others have none.
+std::unique_ptr<Progress> make_progress(const ProgressOptions& options, const World& world);
+void show_written(Progress& progress, std::int64_t written, std::int64_t all);
 
 // An Error if that file cannot be written, or is the input; before the work.
 void check_output(const std::filesystem::path& path, const std::filesystem::path& input);

@@ -2,6 +2,7 @@
 #include <tandem/run_worker.h>
 
 #include <cmath>
+#include <memory>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -22,6 +23,7 @@ struct Options : TrainedOptions {
   EvaluateOptions evaluate = {};
   std::int64_t show = 3;
   fs::path output = {};
+  ProgressOptions progress = {};
   bool json = false;
 };
 
@@ -35,6 +37,7 @@ void visit_fields(Options& o, Visitor&& field) {
   field("seed", o.evaluate.generate.seed, "decides what is drawn, with a temperature");
   field("show", o.show, "dialogues that are shown with both summaries");
   field("output", o.output, "CSV to write: id, reference, prediction; `tandem summarize score` takes it");
+  field("", o.progress, "what is shown");
   field("json", o.json, "the result as one JSON object");
 }
 
@@ -83,7 +86,11 @@ std::string run(Communicator& comm, const Options& o) {
   if (!o.output.empty()) check_output(o.output, o.valid);
   const std::vector<SummarySample> rows = load_rows(o);
   Summarizer model = load_trained(o, comm);
-  const Evaluation result = evaluate(comm, model, rows, o.evaluate);
+  std::unique_ptr<Progress> progress = make_progress(o.progress, comm.world());
+  const Evaluation result = evaluate(comm, model, rows, o.evaluate, [&](std::int64_t written, std::int64_t all) {
+    if (progress) show_written(*progress, written, all);
+  });
+  progress.reset();
   if (comm.world().is_main() && !o.output.empty()) write_pairs(o.output, rows, result);
   return o.json ? result_json(result) : result_text(o, model, rows, result, comm.world().size);
 }

@@ -13,20 +13,6 @@
 namespace tandem {
 namespace {
 
-// While it lives, the model drops nothing and remembers nothing for a backward pass.
-class Evaluating {
- public:
-  explicit Evaluating(Gpt2& net) : net_(net), was_training_(net->is_training()) { net_->eval(); }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
-  ~Evaluating() { net_->train(was_training_); }
-
- private:
-  Gpt2& net_;
-  bool was_training_;
-  torch::NoGradGuard no_grad_;
-};
-
 std::vector<EncodedSample> encode_rows(SampleEncoder& encoder, std::span<const SummarySample> rows) {
   std::vector<EncodedSample> samples;
   for (const SummarySample& row : rows) {
@@ -66,9 +52,14 @@ double mean_loss(Communicator& comm, Summarizer& model, std::span<const EncodedS
 }
 
 std::vector<std::string> predict(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
-                                 const GenerateOptions& options) {
+                                 const GenerateOptions& options,
+                                 const std::function<void(std::int64_t written, std::int64_t all)>& at_work) {
   Summaries summaries;
-  write_summaries(comm, model, rows, options, summaries);
+  std::int64_t written = 0;
+  write_summaries(comm, model, rows, options, summaries, [&](std::span<const std::int64_t> done) {
+    written += std::ssize(done);
+    if (at_work) at_work(written, std::ssize(rows));
+  });
   std::vector<std::string> texts;
   for (auto& summary : summaries) texts.push_back(*std::move(summary));
   return texts;
@@ -119,15 +110,17 @@ EventFields Evaluation::fields() const {
 }
 
 Evaluation evaluate(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
-                    const EvaluateOptions& options) {
-  const Evaluating evaluating(model.net);
+                    const EvaluateOptions& options,
+                    const std::function<void(std::int64_t written, std::int64_t all)>& at_work) {
+  const Evaluating evaluating(*model.net);
+  const torch::NoGradGuard no_grad;
   const auto scored =
       rows.first(options.samples == 0 ? rows.size() : std::min<std::size_t>(options.samples, rows.size()));
   Evaluation result;
   const std::vector<EncodedSample> samples = encode_rows(model.encoder, rows);
   result.loss = mean_loss(comm, model, samples, options.eval_batch);
   result.num_left_out = std::ssize(rows) - std::ssize(samples);
-  result.predictions = predict(comm, model, scored, options.generate);
+  result.predictions = predict(comm, model, scored, options.generate, at_work);
   result.rouge = score(scored, result.predictions);
   result.baselines = baselines_of(model, scored);
   return result;

@@ -4,6 +4,7 @@
 #include <tandem/run_worker.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,8 +42,10 @@ struct Evaluation {
 };
 
 // The same on every rank, and on any number of them. It is computed in the type of the weights, without autocast.
+// `at_work` sees how many of the summaries are written, now and then.
 Evaluation evaluate(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
-                    const EvaluateOptions& options);
+                    const EvaluateOptions& options,
+                    const std::function<void(std::int64_t written, std::int64_t all)>& at_work = {});
 
 EventFields rouge_fields(const RougeScores& scores);
 

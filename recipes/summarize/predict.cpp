@@ -1,8 +1,7 @@
 #include <tandem/error.h>
-#include <tandem/progress.h>
 #include <tandem/run_worker.h>
-#include <unistd.h>
 
+#include <memory>
 #include <optional>
 #include <stdexcept>
 
@@ -69,6 +68,10 @@ class Draft {
   Draft(const fs::path& output, const std::string& key, std::size_t num_rows)
       : path_(str(output, ".part")), key_(str(json_text(key), '\n')), summaries_(num_rows) {
     const auto text = read_if_there(path_);
+    if (text && !is_draft(*text)) {
+      fail(ErrorKind::Data, str(path_, " is there, and is no draft of summaries"),
+           "move it away, or name another --output");
+    }
     const bool is_ours = text && read(*text);
     if (text && !is_ours) fs::remove(path_);
     file_.emplace(path_, "check the folder, its permissions and the free space");
@@ -96,6 +99,13 @@ class Draft {
   void remove() const { fs::remove(path_); }
 
  private:
+  // Of whatever command: it begins with a key, or with what was written of one.
+  bool is_draft(std::string_view text) const {
+    const std::string_view first = text.substr(0, text.find('\n'));
+    return first.size() == key_.size() - 1 ? first.starts_with('"') && first.ends_with('"')
+                                           : key_.size() > text.size() && key_.starts_with(text);
+  }
+
   // Whether it is a draft of this very command, and whole.
   bool read(std::string_view text) {
     if (!text.starts_with(key_)) return false;
@@ -150,17 +160,14 @@ std::string run(Communicator& comm, const Options& o) {
   std::optional<Draft> draft;
   if (is_main) draft.emplace(o.output, key_of(o, model, rows), rows.size());
   Summaries summaries = share(comm, draft, rows.size());
-  std::optional<Progress> progress;
-  if (is_main) progress.emplace(STDERR_FILENO, choose_style(STDERR_FILENO, o.progress), has_colour(STDERR_FILENO));
+  std::unique_ptr<Progress> progress = make_progress(o.progress, comm.world());
   if (const std::int64_t known = count(summaries); is_main && known > 0) {
     progress->log(str("going on: ", known, " of ", rows.size(), " summaries are written already"));
   }
   write_summaries(comm, model, rows, o.generate, summaries, [&](std::span<const std::int64_t> done) {
     if (!is_main) return;
     draft->keep(summaries, done);
-    const std::int64_t written = count(summaries);
-    const auto share_done = static_cast<double>(written) / static_cast<double>(rows.size());
-    progress->update(str("written ", written, "/", rows.size()), share_done);
+    show_written(*progress, count(summaries), std::ssize(rows));
   });
   if (!is_main) return "";
   progress.reset();

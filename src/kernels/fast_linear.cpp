@@ -18,9 +18,10 @@ using torch::Tensor;
 bool is_one_row(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const at::ScalarType type = weight.scalar_type();
   const bool has_kernel = weight.is_cpu() && (type == torch::kFloat || type == torch::kBFloat16) &&
-                          weight.size(1) % kMatVecColumns == 0 && weight.is_contiguous() &&
-                          (!bias.defined() || bias.is_contiguous());
-  return has_kernel && x.is_cpu() && x.scalar_type() == type && x.numel() == weight.size(1) &&
+                          weight.size(1) % kMatVecColumns == 0 && weight.numel() > 0 && weight.is_contiguous();
+  const bool fits_bias =
+      !bias.defined() || (bias.scalar_type() == type && bias.numel() == weight.size(0) && bias.is_contiguous());
+  return has_kernel && fits_bias && x.is_cpu() && x.scalar_type() == type && x.numel() == weight.size(1) &&
          !torch::GradMode::is_enabled() && !at::autocast::is_autocast_enabled(at::kCPU);
 }
 
@@ -35,7 +36,7 @@ Tensor multiply_row(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const auto* weights = weight.const_data_ptr<Number>();
   const auto* addends = bias.defined() ? bias.const_data_ptr<Number>() : nullptr;
   auto* outputs = output.mutable_data_ptr<Number>();
-  // So many rows that each thread has a hundred thousand numbers or more.
+  // A thread for each hundred thousand numbers.
   const std::int64_t grain = std::max<std::int64_t>(1, 100'000 / columns);
   parallel_for(rows, grain, [&](std::int64_t first, std::int64_t count) {
     multiply({std::is_same_v<Number, float> ? WeightType::Float : WeightType::BFloat16, weights + first * columns,

@@ -28,7 +28,7 @@ std::shared_ptr<void> map_huge_pages(std::size_t size) {
 
 }  // namespace
 
-void use_huge_pages(const torch::nn::Module& module) {
+void use_huge_pages(torch::nn::Module& module) {
   std::vector<Tensor> tensors;
   std::size_t size = 0;
   for (const Tensor& parameter : module.parameters()) {

@@ -41,7 +41,7 @@ TEST(HugePages, HoldTheSameNumbersInTheSameOrder) {
   const Tensor first = model->parameters().front();
   use_huge_pages(*model);
   EXPECT_TRUE(model->forward(x).equal(expected));
-  EXPECT_EQ(huge_kilobytes(first.const_data_ptr()), kernel_has_huge_pages() ? 4096 : 0);
+  EXPECT_EQ(huge_kilobytes(first.const_data_ptr()) > 0, kernel_has_huge_pages());
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.const_data_ptr()) % (2 << 20), 0);
   for (const Tensor& parameter : model->parameters()) {
     const auto place =
@@ -64,7 +64,7 @@ TEST(HugePages, LiveAsLongAsATensorInThem) {
 }
 
 TEST(HugePages, AreNotForASmallModel) {
-  const torch::nn::Linear model(10, 10);
+  torch::nn::Linear model(10, 10);
   const void* before = model->weight.const_data_ptr();
   use_huge_pages(*model);
   EXPECT_EQ(model->weight.const_data_ptr(), before);

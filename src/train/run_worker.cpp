@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -25,6 +27,8 @@ int report(const std::exception& error, const std::string& where) {
   return exit_code(error);
 }
 
+Error out_of_memory(const std::string& message) { return {ErrorKind::Device, message, "use a smaller batch"}; }
+
 // The exit code of `body`, which says in `where` at which place of the run it is.
 int code_of(const std::function<void(std::string& where)>& body) {
   fill_closed_streams();
@@ -32,10 +36,16 @@ int code_of(const std::function<void(std::string& where)>& body) {
   try {
     body(where);
     return 0;
-  } catch (const c10::OutOfMemoryError& error) {
-    return report(Error(ErrorKind::Device, error.what_without_backtrace(), "use a smaller batch"), where);
   } catch (const c10::Error& error) {
-    return report(Error(ErrorKind::Internal, error.what_without_backtrace(), ""), where);
+    const std::string message = error.what_without_backtrace();
+    const bool is_memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
+                           message.find("can't allocate memory") != std::string::npos;  // of the CPU
+    return report(is_memory ? out_of_memory(message) : Error(ErrorKind::Internal, message, ""), where);
+  } catch (const std::bad_alloc&) {
+    return report(out_of_memory("the memory of this machine does not suffice"), where);
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string message = str("cannot use ", error.path1(), ": ", error.code().message());
+    return report(Error(ErrorKind::Data, message, "check the path and its permissions"), where);
   } catch (const std::exception& error) {
     return report(error, where);
   }

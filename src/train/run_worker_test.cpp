@@ -5,6 +5,9 @@
 #include <tandem/run_worker.h>
 #include <torch/torch.h>
 
+#include <filesystem>
+#include <new>
+
 #include "multiproc/run_ranks.h"
 
 namespace tandem {
@@ -37,6 +40,26 @@ TEST(RunWorker, CallsTorchsOutOfMemoryAnErrorOfTheDevice) {
   EXPECT_EQ(run_worker([](const World&) { TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory"); }), 10);
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(text, "error: CUDA out of memory [rank 0 of 1]\nhint: use a smaller batch\n");
+}
+
+TEST(RunWorker, CallsWhatTheCpuHasNotAnErrorOfTheDevice) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_worker([](const World&) { torch::empty({1LL << 60}); }), 10);
+  EXPECT_EQ(run_worker([](const World&) { throw std::bad_alloc(); }), 10);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("you tried to allocate"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nhint: use a smaller batch\nerror: the memory of this machine does not suffice [rank 0 of 1]\n"
+                      "hint: use a smaller batch\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(RunWorker, CallsAPathThatCannotBeUsedAnErrorOfTheData) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_worker([](const World&) { std::filesystem::resize_file("/no/such", 0); }), 8);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "error: cannot use /no/such: No such file or directory [rank 0 of 1]\n"
+            "hint: check the path and its permissions\n");
 }
 
 long page_faults() {

@@ -308,6 +308,17 @@ class Models(SummarizeTest):
         self.assert_refused(("export", "--from", self.tiny, "--output", "train.csv/new"), 8,
                             "cannot make train.csv/new: Not a directory", "check the folder above it, and its rights")
 
+    def test_are_exported_to_a_folder_with_a_slash_at_its_end(self):
+        self.run_well("export", "--from", self.tiny, "--output", "new/")
+        self.assertEqual([path.name for path in self.folder.glob("*new*")], ["new"])
+        self.assertEqual(files_in(self.folder / "new"), files_in(self.hf))
+
+    def test_have_a_name(self):
+        self.assert_refused(("sample", "--from", ""), 2, "from is empty (--from)", "name the folder of a run, such as runs/latest")
+        name = "x" * 300
+        self.assert_refused(("sample", "--from", name), 8, f"cannot use {self.folder}/{name}/model/config.json: File name too long",
+                            "check the path and its permissions")
+
     def test_are_exported_whole_or_not_at_all(self):
         for size in (1000, 30000):
             result = self.summarize("export", "--from", self.tiny, "--output", "new", **limit_files(size))
@@ -328,11 +339,16 @@ class Outputs(SummarizeTest):
                 with self.subTest(words[0], output=output):
                     self.assert_refused(words, 8, f"cannot write {output}: {reason}", SPACE)
 
+    def test_do_not_take_the_place_of_notes(self):
+        self.write("notes.csv.part", "to do: buy tea\n")
+        self.assert_refused(self.commands("notes.csv")[0], 8, "notes.csv.part is there, and is no draft of summaries",
+                            "move it away, or name another --output")
+
     def test_on_a_full_disk_fail_and_what_is_summarized_is_kept(self):
         full = self.folder / "full"
         full.symlink_to("/dev/full")
         predict, evaluate = self.commands("full")
-        for words in (evaluate, (*predict, "--no-progress")):
+        for words in ((*evaluate, "--no-progress"), (*predict, "--no-progress")):
             self.assert_error(self.summarize(*words), 8, "cannot write full: No space left on device", SPACE)
         full.unlink()
         result = self.run_well(*predict, "--no-progress")
@@ -344,7 +360,6 @@ class Outputs(SummarizeTest):
         result = self.summarize(*self.commands("new.csv")[0], "--decode-batch", 4, "--no-progress", **limit_files(120))
         self.assert_error(result, 8, "cannot write new.csv.part: File too large", SPACE)
         self.assertFalse((self.folder / "new.csv").exists())
-
 
     def test_of_a_training_on_a_full_disk_hold_no_half_of_anything(self):
         (self.folder / "runs" / "full" / "checkpoints").mkdir(parents=True)

@@ -182,6 +182,11 @@ class Weights(SummarizeTest):
         for place in ("runs/tiny", "runs/latest", "out", checkpoint):
             self.assertEqual(self.result("evaluate", "--from", place, *rows)["loss"], self.trained["loss"], place)
 
+    def test_are_evaluated_with_a_word_on_how_far_it_is(self):
+        words = ["evaluate", "--from", "runs/tiny", "--eval-samples", "4", "--decode-batch", "2"]
+        self.assertEqual(self.run_summarize(*words).stderr, "written 2/4\nwritten 4/4\n")
+        self.assertEqual(self.run_summarize(*words, "--no-progress").stderr, "")
+
     def test_in_sixteen_bits_give_nearly_the_same(self):
         loss = self.result("evaluate", "--from", "runs/tiny", "--precision", "bf16")["loss"]
         self.assertAlmostEqual(loss, self.trained["loss"], delta=0.02 * self.trained["loss"])
