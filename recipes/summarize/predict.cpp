@@ -100,10 +100,8 @@ class Draft {
 
  private:
   // Of whatever command: it begins with a key, or with what was written of one.
-  bool is_draft(std::string_view text) const {
-    const std::string_view first = text.substr(0, text.find('\n'));
-    return first.size() == key_.size() - 1 ? first.starts_with('"') && first.ends_with('"')
-                                           : key_.size() > text.size() && key_.starts_with(text);
+  static bool is_draft(std::string_view text) {
+    return text.substr(0, text.find('\n')).find_first_not_of("\"0123456789-") == std::string_view::npos;
   }
 
   // Whether it is a draft of this very command, and whole.
