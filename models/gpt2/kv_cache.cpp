@@ -13,7 +13,8 @@ using torch::Tensor;
 
 namespace {
 
-// On the CPU torch attends in float, and in numbers of 16 bits takes four to eight times as long.
+// Attention of torch on the CPU takes longer in numbers of 16 bits than in float, and the more so the more keys there
+// are.
 torch::TensorOptions fast_tensors(const torch::TensorOptions& of_model) {
   const bool is_slow =
       of_model.device().is_cpu() && at::isReducedFloatingType(c10::typeMetaToScalarType(of_model.dtype()));
