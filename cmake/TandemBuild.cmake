@@ -28,8 +28,22 @@ if(TANDEM_SANITIZE)
   target_link_options(tandem_flags INTERFACE "-fsanitize=${kinds}")
 endif()
 
+# The sources of a folder are compiled as one, so that each header is read once a folder and not once a file.
+function(tandem_join target)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(folder "${source}" DIRECTORY)
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TANDEM_JOIN} UNITY_BUILD_MODE GROUP)
+endfunction()
+
 function(tandem_library name)
   add_library(${name} STATIC ${ARGN})
+  if(TANDEM_JOIN AND NOT name MATCHES "core|launch|cli|text")
+    tandem_join(${name})
+  endif()
   target_include_directories(${name}
     PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
     PRIVATE "${PROJECT_SOURCE_DIR}/src")

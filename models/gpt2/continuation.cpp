@@ -1,7 +1,7 @@
 #include "models/gpt2/continuation.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <limits>

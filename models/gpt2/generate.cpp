@@ -2,7 +2,7 @@
 
 #include <tandem/error.h>
 #include <tandem/random_key.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <limits>

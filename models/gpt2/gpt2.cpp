@@ -2,7 +2,7 @@
 
 #include <tandem/error.h>
 #include <tandem/recompute.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/container/modulelist.h>
 
 #include "base/text.h"
 #include "kernels/linear_cross_entropy.h"

@@ -1,6 +1,6 @@
 #include "models/gpt2/gpt2_block.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include <cmath>
 #include <memory>

@@ -1,7 +1,8 @@
 #include "models/gpt2/hugging_face.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <array>

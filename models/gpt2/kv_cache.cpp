@@ -1,7 +1,7 @@
 #include "models/gpt2/kv_cache.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "recipes/summarize/batch.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <numeric>

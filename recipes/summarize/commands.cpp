@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <tandem/autocast.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "recipes/summarize/evaluation.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 
 #include <tandem/error.h>
 #include <tandem/run_worker.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "recipes/summarize/summaries.h"
 
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <numeric>

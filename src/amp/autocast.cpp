@@ -1,7 +1,7 @@
 #include <ATen/autocast_mode.h>
 #include <tandem/autocast.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "base/cuda_driver.h"
 

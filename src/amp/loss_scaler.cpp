@@ -1,6 +1,6 @@
 #include <tandem/error.h>
 #include <tandem/loss_scaler.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 #include <tandem/checkpoint.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <utility>

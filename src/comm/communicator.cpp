@@ -2,7 +2,7 @@
 #include <tandem/communicator.h>
 #include <tandem/error.h>
 #include <torch/csrc/autograd/graph_task.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <atomic>

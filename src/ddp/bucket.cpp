@@ -1,6 +1,6 @@
 #include "ddp/bucket.h"
 
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <optional>
 

@@ -1,6 +1,6 @@
 #include "ddp/buffer_sync.h"
 
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <functional>

@@ -1,6 +1,7 @@
 #include <tandem/check_replicas.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 #include "ddp/check_same_model.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include <map>
 #include <string>

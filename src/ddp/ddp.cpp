@@ -1,6 +1,6 @@
 #include <tandem/ddp.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include <set>
 

@@ -1,7 +1,7 @@
 #include "kernels/fast_linear.h"
 
 #include <ATen/autocast_mode.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <type_traits>

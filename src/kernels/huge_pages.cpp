@@ -1,7 +1,7 @@
 #include "kernels/huge_pages.h"
 
 #include <sys/mman.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include <cstddef>
 #include <memory>

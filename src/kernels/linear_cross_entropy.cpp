@@ -2,7 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
 
 #include <algorithm>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "kernels/parallel_for.h"
 
 #include <ATen/TensorIterator.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace tandem {
 

@@ -1,5 +1,5 @@
 #include <tandem/clip.h>
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <cstdint>
 #include <vector>

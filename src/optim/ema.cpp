@@ -1,6 +1,7 @@
 #include <tandem/ema.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <set>

@@ -1,6 +1,6 @@
 #include <tandem/error.h>
 #include <tandem/optimizer.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include <optional>
 #include <utility>

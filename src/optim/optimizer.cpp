@@ -1,6 +1,7 @@
 #include <tandem/error.h>
 #include <tandem/optimizer.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
 
 #include <map>
 #include <set>

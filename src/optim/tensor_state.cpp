@@ -1,7 +1,7 @@
 #include "optim/tensor_state.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <cstdint>
 #include <map>

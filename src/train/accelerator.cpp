@@ -1,5 +1,6 @@
 #include <tandem/accelerator.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <utility>

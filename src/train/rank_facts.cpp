@@ -1,7 +1,8 @@
 #include "train/rank_facts.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 

@@ -1,7 +1,9 @@
 #include "train/run_state.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/version.h>
+#include <torch/utils.h>
 
 #include "base/json.h"
 #include "base/text.h"

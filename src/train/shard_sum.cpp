@@ -1,6 +1,6 @@
 #include "train/shard_sum.h"
 
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 namespace tandem {
 namespace {

@@ -3,7 +3,7 @@
 #include <tandem/clip.h>
 #include <tandem/error.h>
 #include <tandem/random_key.h>
-#include <torch/torch.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <bit>

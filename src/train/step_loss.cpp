@@ -1,7 +1,7 @@
 #include "train/step_loss.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

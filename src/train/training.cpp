@@ -3,7 +3,8 @@
 #include <tandem/check_replicas.h>
 #include <tandem/error.h>
 #include <tandem/training.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 #include "comm/nccl/nccl.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <atomic>
 #include <bit>

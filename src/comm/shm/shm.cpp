@@ -1,7 +1,7 @@
 #include "comm/shm/shm.h"
 
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <algorithm>
