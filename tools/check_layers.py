@@ -43,14 +43,14 @@ PUBLIC_HEADERS = {
     "tandem/autocast.h": "amp", "tandem/loss_scaler.h": "amp", "tandem/precision.h": "amp",
     "tandem/clip.h": "optim", "tandem/ema.h": "optim", "tandem/optimizer.h": "optim", "tandem/schedule.h": "optim",
     "tandem/accelerator.h": "train", "tandem/accelerator_options.h": "train", "tandem/run_options.h": "train",
-    "tandem/batch_plan.h": "train", "tandem/train_step.h": "train", "tandem/training.h": "train",
+    "tandem/batch_plan.h": "train", "tandem/training_loop.h": "train", "tandem/train_step.h": "train", "tandem/training.h": "train",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
 TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text"}
 TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors; of train, what comes before
     r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
-    r"|src/train/(run_environment|run_folder|self_launch)(_test)?\.|include/tandem/(checkpoint_folder|run_options)\.h")
+    r"|src/train/(resume|run_environment|run_files|run_folder|self_launch)(_test)?\.|include/tandem/(checkpoint_folder|run_options)\.h")
 TESTS = ("*_test.cpp", "*_test.cu", "tests/*")
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "CLI/": ("src/config/flags.cpp",), "nlohmann/": ("src/base/json.cpp",), "yaml-cpp/": ("src/config/yaml.cpp",),

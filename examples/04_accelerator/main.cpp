@@ -27,14 +27,14 @@ void train(tandem::Accelerator& accelerator, const Options& options) {
 
   const auto points = torch::linspace(-3, 3, 1024, accelerator.device()).unsqueeze(1);
   tandem::Sampler sampler = accelerator.sampler(points.size(0));
-  for (const auto& batch : accelerator.prepare(sampler)) {
+  for (const auto& batch : accelerator.batches(sampler)) {
     const auto pass = accelerator.accumulate();
     const auto x = points.index_select(0, torch::tensor(batch.ids, points.device()));
     const auto errors = (model(x) - torch::sin(x)).slice(0, 0, batch.num_counted);
     accelerator.backward({errors.square().sum(), errors.numel()});
     accelerator.clip_grad_norm(1.0);
     accelerator.step(
-        tandem::learning_rate(options.schedule, options.lr, accelerator.current_step(), accelerator.num_steps()));
+        tandem::learning_rate(options.schedule, options.lr, accelerator.completed_steps(), accelerator.num_steps()));
   }
 
   const torch::NoGradGuard no_grad;

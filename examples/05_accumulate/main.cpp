@@ -37,7 +37,7 @@ void train(tandem::Accelerator& accelerator) {
   accelerator.set_workload({.unit = "tokens"});
 
   tandem::Sampler sampler = accelerator.sampler(512);
-  for (const auto& batch : accelerator.prepare(sampler)) {
+  for (const auto& batch : accelerator.batches(sampler)) {
     const auto pass = accelerator.accumulate();
     const auto tokens = tokens_of(batch.ids).to(accelerator.device());
     const auto is_counted = mask_of(batch.ids).slice(0, 0, batch.num_counted).to(accelerator.device());

@@ -38,7 +38,7 @@ void train(tandem::Accelerator& accelerator, const Options& options) {
   points = points.to(accelerator.device());
   labels = labels.to(accelerator.device());
   tandem::Sampler sampler = accelerator.sampler(points.size(0));
-  for (const auto& batch : accelerator.prepare(sampler)) {
+  for (const auto& batch : accelerator.batches(sampler)) {
     const auto pass = accelerator.accumulate();
     const auto ids = torch::tensor(batch.ids, points.device()).slice(0, 0, batch.num_counted);
     const auto loss = torch::cross_entropy_loss(model(points.index_select(0, ids)), labels.index_select(0, ids), {},

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,21 +26,44 @@ enum class Reduction { Sum, Mean };
 
 template <class Samples>
 class Batches;
+template <class Samples>
+class Steps;
 
-// For those who write their own loop: the verbs of Hugging Face Accelerate, each once, in the order of the example.
+namespace detail {
+template <class Samples>
+class StepReader;
+}
+
+// What one update of a part is made with.
+struct UpdateOptions {
+  double lr = 1e-3;
+  double max_norm = 0;  // gradient norm clipped to this value; 0: off
+};
+
+// For those who write their own loop: the verbs of Hugging Face Accelerate, in the order of the example.
 //
-//   auto model = accelerator.prepare(net);                   // on this rank's device, the same on every rank
+//   auto model = accelerator.prepare(net);                   // on this rank's device, the same weights on every rank
 //   tandem::AdamW optimizer(*net);
 //   accelerator.prepare(optimizer);
 //   tandem::Sampler sampler = accelerator.sampler(num_samples);
-//   for (const auto& batch : accelerator.prepare(sampler)) {  // this rank's micro-batches, until the run is over
-//     const auto pass = accelerator.accumulate();             // autocast; gradients travel with the last of a step
+//   for (const auto& batch : accelerator.batches(sampler)) {  // this rank's micro-batches, until the end of the run
+//     const auto pass = accelerator.accumulate();             // autocast; gradients are exchanged with the last of a step
 //     accelerator.backward(loss_of(model, batch));
 //     accelerator.clip_grad_norm(1.0);
-//     accelerator.step(lr);                                   // does nothing until all of a step are there
+//     accelerator.step(lr);                                   // updates after the last micro-batch of a step
 //   }
 //
-// A verb in another place is an Error. Every rank has one and calls the same verbs. It saves and resumes as Training.
+// Several parts that are trained in turn, such as a GAN, have names, and their loop goes over steps:
+//
+//   auto d = accelerator.prepare("discriminator", discriminator);
+//   accelerator.prepare("discriminator", d_optimizer);       // and the same for the generator
+//   for (auto& step : accelerator.steps(sampler)) {
+//     step.train("discriminator", {.lr = lr}, [&](const auto& batch) { return discriminator_loss(batch); });
+//     step.train("generator", {.lr = lr}, [&](const auto& batch) { return generator_loss(batch); });
+//   }
+//
+// A verb in another place is an Error. Every rank has an Accelerator and calls the same verbs. It saves and resumes as
+// Training does.
 class Accelerator {
  public:
   // Joins the other ranks. What the run keeps goes to `place.folder`, or nowhere if that is empty.
@@ -60,10 +84,14 @@ class Accelerator {
   Communicator& comm();
   const std::filesystem::path& folder() const;  // of the run; empty: it keeps nothing
 
-  // Moves the module to this rank's device and gives it the weights of rank 0. Make the optimizer after this.
+  // Moves the module to this rank's device and gives it the weights of rank 0. Make the optimizer after this. A part
+  // with a name is trained by steps(); its name is that of its tensors in checkpoints.
   template <class Holder>
   requires requires(Holder& holder) { holder->named_parameters(); }
-  [[nodiscard]] DistributedDataParallel<Holder> prepare(Holder module) {
+  [[nodiscard]] DistributedDataParallel<Holder> prepare(Holder module) { return prepare(std::string(), module); }
+  template <class Holder>
+  requires requires(Holder& holder) { holder->named_parameters(); }
+  [[nodiscard]] DistributedDataParallel<Holder> prepare(const std::string& part, Holder module) {
     if constexpr (requires { module->set_recompute(true); }) {
       module->set_recompute(options().recompute);
     } else if (options().recompute) {
@@ -71,24 +99,52 @@ class Accelerator {
     }
     module->to(device());
     DistributedDataParallel<Holder> model(std::move(module), comm(), options().ddp);
-    set_model(*model.module(), model.reducer());
+    add_part(part, *model.module(), model.reducer());
     return model;
   }
-  void prepare(Optimizer& optimizer);
-  void prepare(Ema& ema);
+  void prepare(Optimizer& optimizer) { prepare("", optimizer); }
+  void prepare(const std::string& part, Optimizer& optimizer);
 
-  // A Sampler or a Loader whose steps are those of batch_plan(). Goes on from the run's checkpoint, if there is one.
+  // An average is updated by each step and is in the checkpoints; a part may have several, each with a name.
+  void prepare(Ema& average) { prepare("", average); }
+  void prepare(const std::string& part, Ema& average, const std::string& name = {});
+
+  // A module that is used and never trained, such as a teacher: moved to the device, with rank 0's weights, in eval mode
+  // and without gradients. It is in no checkpoint.
+  void prepare_frozen(torch::nn::Module& module);
+
+  // Turns gradients of the module's parameters off or on, from the next step on, on every rank alike. What is frozen
+  // keeps its weights; it stays in the checkpoints of its part.
+  static void freeze(torch::nn::Module& module);
+  static void unfreeze(torch::nn::Module& module);
+
+  // A small state of your own, by name, in every checkpoint; a resumed run gets it back in batches() or steps(). The
+  // object has `std::string state() const` and `void load_state(const std::string&)` and outlives the loop.
+  template <class Object>
+  void keep(const std::string& name, Object& object) {
+    keep_state({name, [&object] { return object.state(); }, [&object](const std::string& text) { object.load_state(text); }});
+  }
+
+  // Begins the run: resumes from its checkpoint, if there is one, and prints what is about to happen. What it returns is
+  // this rank's micro-batches of a Sampler or Loader whose steps are those of batch_plan(), until the run has ended.
   template <GivesSamples Samples>
-  Batches<Samples> prepare(Samples& samples) {
+  Batches<Samples> batches(Samples& samples) {
     begin(source_of(samples));
     return Batches<Samples>(*this, samples);
+  }
+
+  // The same step by step, for runs that train several parts.
+  template <GivesSamples Samples>
+  Steps<Samples> steps(Samples& samples) {
+    begin(source_of(samples));
+    return Steps<Samples>(*this, samples);
   }
 
   // This rank's part of `num_samples` samples, in the order of the seed, or in `order`.
   Sampler sampler(std::int64_t num_samples, EpochOrder order = {}) const;
 
-  // While what it returns lives, a micro-batch is computed: dropout draws from its own numbers, matrices are multiplied
-  // in the precision of the run, and gradients stay here unless it is the last of its step.
+  // While what it returns lives, a micro-batch is computed: dropout has random numbers of its own, autocast is on in
+  // the precision of the run, and gradients are not exchanged unless it is the last of its step.
   class [[nodiscard]] Pass {
    public:
     explicit Pass(Accelerator& accelerator) : accelerator_(accelerator) {}
@@ -101,41 +157,43 @@ class Accelerator {
   };
   Pass accumulate();
 
-  // The step follows the mean over everything that the sums count, over all micro-batches and ranks. A mean loss counts
-  // as one: then every micro-batch weighs the same.
-  void backward(const LossSum& loss);
+  // The step takes the gradient of the mean over all micro-batches and ranks. A mean loss counts as one sample, so that
+  // every micro-batch has the same weight.
+  void backward(const LossSum& loss) { backward(Loss(loss)); }
+  void backward(const Loss& loss);
   void backward(const torch::Tensor& mean_loss) { backward(LossSum{mean_loss, 1}); }
   bool sync_gradients() const;  // this micro-batch is the last of its step
 
-  // Before `step`: a longer gradient is made this long. Its length is in what `step` returns.
+  // Before `step`: gradient norm clipped to this value; 0: off. The norm before clipping is in what `step` returns.
   void clip_grad_norm(double max_norm);
 
   // After the last micro-batch of a step, updates the weights; else returns nothing.
   std::optional<StepResult> step(double lr);
 
-  std::int64_t current_step() const;  // that is in work, from 0
+  // Updates made so far, in this run and the ones it was resumed from. `step` (or the first `train` of a step) adds one.
+  std::int64_t completed_steps() const;
   std::int64_t num_steps() const;
 
-  // What the losses count, and the operations for one of them; before the loop. Without it there is no mfu.
+  // The unit of the losses and the FLOPs of one of them, before the loop. Without it there is no mfu.
   void set_workload(const Workload& workload);
 
-  // On one screen, whatever the number of ranks; `log` goes to events.jsonl and TensorBoard, under the last step.
+  // `print` is done by rank 0; `log` goes to events.jsonl and TensorBoard, under the last completed step.
   void print(std::string_view line);
   void log(const EventFields& values);
 
-  // What the best checkpoint has: that of this step, if it is saved.
+  // The metric of this step, by which `best` is chosen among the checkpoints that are saved.
   void set_metric(double metric);
 
   // Every rank ends after the step in which one rank calls this.
   void stop(const std::string& why);
 
-  // For an evaluation: matrices are multiplied in the precision of the run.
+  // For an evaluation in the precision of the run.
   Autocast autocast() const { return {device().type(), precision()}; }
 
   // The tensors of all ranks, joined along the first dimension; they may differ in it.
   torch::Tensor gather(const torch::Tensor& tensor);
 
-  // The same for results of a batch, one row for each sample, without those that only fill the batch up.
+  // The same for results of a batch, one row for each sample, without the padding of the last batch.
   template <class Batch>
   torch::Tensor gather_for_metrics(const torch::Tensor& rows, const Batch& batch) {
     if constexpr (requires { batch.samples; }) {
@@ -160,27 +218,33 @@ class Accelerator {
   void set_trigger();
   bool check_trigger();
 
-  // After the loop: says how it ended, and prints `result`, by default the last loss, beside what takes no learning.
-  // `next` is the command to try next, unless steps are left.
+  // After the loop: prints how the run ended and `result`, by default the last loss, beside trivial baselines. `next` is
+  // the command to try next, unless steps are left.
   void end_training(const EventFields& result = {}, const std::vector<Baseline>& baselines = {},
                     const std::string& next = {});
-  void close();  // the same where nobody did it, also when the model is gone: run_worker calls it after the body
+  void close();  // the same if it was not called, also when the model is gone: run_worker calls it after the body
 
-  // Saves the step in work when it is done, besides those that --save-every names; one rank's wish is enough. Before
-  // the loop, load_state goes on from a checkpoint, or from the newest in a folder, instead of what --resume said.
+  // Saves a checkpoint at the end of this step, in addition to --save-every; one rank's call is enough. load_state, before
+  // the loop, resumes from a checkpoint, or from the newest in a folder, in place of --resume.
   void save_state();
   void load_state(const std::filesystem::path& path);
 
  private:
   template <class Samples>
+  friend class detail::StepReader;
+  template <class Samples>
   friend class Batches;
+  template <class Samples>
+  friend class Steps;
 
   const AcceleratorOptions& options() const;
-  void set_model(torch::nn::Module& module, Reducer& reducer);
+  void add_part(const std::string& name, torch::nn::Module& module, Reducer& reducer);
+  void keep_state(KeptState state);
   void begin(SampleSource source);
   bool has_next();
   void begin_step(std::vector<BatchName> batches, std::chrono::nanoseconds waited);
   void next_batch();
+  StepResult train_part(std::string_view part, std::span<const detail::MicroBatch> batches, const UpdateOptions& options);
   void end_step();
   void end_pass();
   void end_loop();
@@ -189,62 +253,6 @@ class Accelerator {
   std::unique_ptr<Run> run_;
 };
 
-// The micro-batches of this rank, step after step. Goes through them once.
-template <class Samples>
-class Batches {
- public:
-  using Step = decltype(std::declval<Samples&>().next());
-  using Batch = typename Step::value_type;
-
-  Batches(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), samples_(samples) {}
-  Batches(const Batches&) = delete;
-  Batches& operator=(const Batches&) = delete;
-  ~Batches() { accelerator_.end_loop(); }
-
-  struct End {};
-  class Iterator {
-   public:
-    explicit Iterator(Batches& batches) : batches_(&batches) {}
-    const Batch& operator*() const { return batches_->step_[batches_->index_]; }
-    Iterator& operator++() {
-      batches_->advance();
-      return *this;
-    }
-    bool operator==(End) const { return batches_->step_.empty(); }
-
-   private:
-    Batches* batches_;
-  };
-
-  Iterator begin() {
-    read_step();
-    return Iterator(*this);
-  }
-  End end() const { return {}; }
-
- private:
-  void read_step() {
-    const auto begin = std::chrono::steady_clock::now();
-    index_ = 0;
-    step_.clear();
-    if (!accelerator_.has_next()) return;
-    step_ = samples_.next();
-    std::vector<BatchName> names;
-    for (const Batch& batch : step_) names.push_back(detail::name_of(batch));
-    accelerator_.begin_step(std::move(names), std::chrono::steady_clock::now() - begin);
-  }
-
-  void advance() {
-    accelerator_.next_batch();
-    if (++index_ < step_.size()) return;
-    accelerator_.end_step();
-    read_step();
-  }
-
-  Accelerator& accelerator_;
-  Samples& samples_;
-  Step step_;
-  std::size_t index_ = 0;
-};
-
 }  // namespace tandem
+
+#include <tandem/training_loop.h>  // IWYU pragma: export

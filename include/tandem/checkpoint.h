@@ -29,6 +29,22 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const
 // Reads one checkpoint, such as find_checkpoint found, and checks all of its checksums.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
+// Which weights of a checkpoint. Without names: those of the only part, or its only average.
+struct WeightChoice {
+  bool is_averaged = false;
+  std::string part = {};
+  std::string average = {};
+};
+
+// What the tensors of an average are called in optimizer.safetensors, before "average.NAME" and "updates".
+std::string average_prefix(const std::string& name);
+
+bool has_average(const Checkpoint& checkpoint, const WeightChoice& choice = {});
+
+// The weights of a module by its own names. Averaged: what the average does not have, such as buffers, is as trained.
+// An Error if the checkpoint has no such part or average.
+NamedTensors weights_of(const Checkpoint& checkpoint, const WeightChoice& choice = {});
+
 // Saves in the background. Used by one thread, on one rank; it takes part in no collective.
 class CheckpointSaver {
  public:

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -118,6 +119,13 @@ class DistributedDataParallel {
   template <class... Args>
   decltype(auto) operator()(Args&&... args) {
     return forward(std::forward<Args>(args)...);
+  }
+
+  // For a model that is called by another name: model.call(&NetImpl::encode, x), or a lambda that takes the module.
+  template <class Function, class... Args>
+  decltype(auto) call(Function&& function, Args&&... args) {
+    parallel_.begin_forward();
+    return std::invoke(std::forward<Function>(function), *module_, std::forward<Args>(args)...);
   }
 
   Holder& module() { return module_; }

@@ -16,9 +16,9 @@ struct EmaOptions {
 
 template <class Visitor>
 void visit_fields(EmaOptions& o, Visitor&& field) {
-  field("decay", o.decay, "share of the old average that stays");
-  field("ramp", o.ramp, "updates over which the decay comes up from 0; 0: it is there at once (YOLO: 2000)");
-  field("buffers", o.buffers, "average buffers too, such as the statistics of a batch norm");
+  field("decay", o.decay, "decay rate of the average");
+  field("ramp", o.ramp, "updates over which the decay rises from 0; 0: none (YOLO: 2000)");
+  field("buffers", o.buffers, "average buffers too, such as the running statistics of batch norm");
 }
 void validate(const EmaOptions& options);
 
@@ -29,6 +29,10 @@ class AveragedWeights;
 class Ema {
  public:
   explicit Ema(const torch::nn::Module& module, const EmaOptions& options = {});
+
+  // The same, kept in a second module of the same structure, which can then be evaluated at any time. It gets the
+  // weights of `module`, is put into eval mode and needs no gradient; buffers are copied unless they are averaged.
+  Ema(const torch::nn::Module& module, torch::nn::Module& average, const EmaOptions& options = {});
 
   // After each step, also after one that was skipped (the weights then count once more). Update n, from 1, moves the
   // average towards the weights by 1 - decay * (1 - exp(-n / ramp)).
@@ -51,6 +55,8 @@ class Ema {
   void swap();
   void check_not_swapped(const char* action) const;
 
+  void add_pairs(const torch::nn::Module& module);
+
   struct Pair {
     std::string name;
     torch::Tensor source;
@@ -59,6 +65,7 @@ class Ema {
 
   EmaOptions options_;
   std::vector<Pair> pairs_;
+  std::vector<Pair> copied_;  // buffers of the second module
   std::int64_t num_updates_ = 0;
   bool is_swapped_ = false;
 };

@@ -26,6 +26,7 @@ struct ModelSize {
   Bytes buckets;  // in which gradients travel, where they are copied for it
 
   Bytes total() const;
+  ModelSize& operator+=(const ModelSize& other);
 
   // "124M parameters, all trainable; 1.85 GiB a rank: weights 475 MiB, gradients 475 MiB, optimizer 949 MiB"
   std::string text() const;

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +17,8 @@ using NamedTensorList = std::vector<std::pair<std::string, torch::Tensor>>;
 struct ParameterGroup {
   NamedTensorList parameters;
   double weight_decay = 0;
-  double lr_factor = 1;  // of the learning rate that `update` is given
+  double lr_factor = 1;                 // times the learning rate that `update` is given
+  std::optional<double> momentum = {};  // of Sgd, beta1 of AdamW; none: that of the optimizer's options
 };
 
 // Matrices decay; biases and norms, which have fewer than two dimensions, do not. Frozen parameters are left out, and
@@ -53,6 +55,12 @@ class Optimizer {
 
   const std::vector<ParameterGroup>& groups() const { return groups_; }
 
+  // For the updates from now on, such as a warm-up of the momentum. A schedule sets them before each step: they are in no
+  // checkpoint.
+  void set_weight_decay(std::size_t group, double weight_decay);
+  void set_lr_factor(std::size_t group, double factor);
+  void set_momentum(std::size_t group, double momentum);
+
  protected:
   // What is kept for each parameter, zero at first: a tensor like it, or a count.
   struct Slot {
@@ -67,6 +75,7 @@ class Optimizer {
     std::vector<std::vector<torch::Tensor>> slots;
     double lr = 0;
     double weight_decay = 0;
+    std::optional<double> momentum;
     torch::Tensor divisor;
     torch::Tensor found_inf;
   };
@@ -83,6 +92,7 @@ class Optimizer {
 
   virtual void call_kernel(const Update& update) = 0;
   Update gather(std::size_t group) const;
+  ParameterGroup& group_at(std::size_t group, const char* setting, double value);
   void check_scalar(const torch::Tensor& scalar, const char* name) const;
 
   std::vector<ParameterGroup> groups_;
@@ -99,10 +109,10 @@ struct AdamWOptions {
 
 template <class Visitor>
 void visit_fields(AdamWOptions& o, Visitor&& field) {
-  field("beta1", o.beta1, "share of the old mean that stays in the mean of gradients");
-  field("beta2", o.beta2, "share of the old mean that stays in the mean of their squares");
-  field("eps", o.eps, "added to the root of the mean square, which divides");
-  field("weight-decay", o.weight_decay, "how fast matrices shrink, times the learning rate");
+  field("beta1", o.beta1, "decay rate of the running mean of the gradient");
+  field("beta2", o.beta2, "decay rate of the running mean of the squared gradient");
+  field("eps", o.eps, "added to the denominator for numerical stability");
+  field("weight-decay", o.weight_decay, "weight decay of matrices; biases and norms have none");
 }
 void validate(const AdamWOptions& options);
 
@@ -129,9 +139,9 @@ struct SgdOptions {
 
 template <class Visitor>
 void visit_fields(SgdOptions& o, Visitor&& field) {
-  field("momentum", o.momentum, "share of the last step that is taken again");
-  field("nesterov", o.nesterov, "look ahead by the momentum");
-  field("weight-decay", o.weight_decay, "how fast matrices shrink, times the learning rate");
+  field("momentum", o.momentum, "momentum factor");
+  field("nesterov", o.nesterov, "Nesterov momentum");
+  field("weight-decay", o.weight_decay, "weight decay of matrices; biases and norms have none");
 }
 void validate(const SgdOptions& options);
 

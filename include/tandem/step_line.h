@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tandem {
 
@@ -15,6 +17,7 @@ struct StepReport {
   std::int64_t epoch = 0;  // from 1
   std::int64_t num_epochs = 0;
   double loss = 0;
+  std::vector<std::pair<std::string, double>> terms = {};  // of the loss; shown if there are several
   double norm = 0;
   double lr = 0;
   double seconds = 0;     // that the step took

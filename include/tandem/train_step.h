@@ -11,33 +11,58 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace tandem {
 
-// The losses of a micro-batch, added up, and how many they are: samples, tokens, pixels. train_step makes them the mean
-// over all micro-batches and ranks by one division, so these may differ in size.
+// The loss of a micro-batch: a sum over samples (or tokens, or pixels) and their number. train_step divides the sum over
+// all micro-batches and ranks by their total number once, so micro-batches may differ in size.
 struct LossSum {
   torch::Tensor sum;
   std::int64_t count = 0;
-  std::int64_t work = 0;  // what the model read for it, by which its speed is measured; 0: no more than the count
+  std::int64_t work = 0;  // tokens or samples that the model processed, for the throughput; at least the count
+};
+
+// One term of a loss. It adds weight * sum / count to the loss of the step, where sum and count are totals over all
+// micro-batches and ranks.
+struct LossTerm {
+  std::string name;
+  torch::Tensor sum;
+  std::optional<double> count = {};  // any real number of at least 0; none: the count of the term before it
+  double weight = 1;
+  double min_count = 0;  // lower bound of the total count, for counts that may be 0 in a whole step
+};
+
+// The loss of a micro-batch as named terms, the same ones on every rank. Terms that share a count cost no more than one
+// term. For every further count there is another backward pass, gradients are exchanged after the last one only, and
+// every rank needs a micro-batch.
+struct Loss {
+  Loss(const LossSum& loss)  // NOLINT(google-explicit-constructor): a loss of one term is a loss
+      : terms{{.name = "loss", .sum = loss.sum, .count = static_cast<double>(loss.count)}}, work(loss.work) {}
+  Loss(std::vector<LossTerm> all, std::int64_t num_processed = 0) : terms(std::move(all)), work(num_processed) {}
+
+  std::vector<LossTerm> terms;
+  std::int64_t work;  // as in LossSum
 };
 
 struct StepOptions {
-  std::int64_t step = 0;  // updates so far; with the seed it decides what dropout drops
+  std::int64_t step = 0;  // completed steps; with the seed it determines dropout
   std::uint64_t seed = 0;
   double lr = 1e-3;
-  double max_norm = 0;    // a longer gradient is made this long; 0: left alone
-  bool is_exact = false;  // the same bits on 1, 2 or 4 ranks (BatchPlan says on which)
+  double max_norm = 0;     // gradient norm clipped to this value; 0: off
+  bool is_exact = false;   // the same bits on 1, 2 or 4 ranks (BatchPlan says on which)
+  std::uint64_t part = 0;  // distinguishes the random numbers of several trained parts; 0: the only one
 };
 
 struct StepResult {
-  double loss = 0;         // the mean over all ranks
-  std::int64_t count = 0;  // of what
-  std::int64_t work = 0;   // that all ranks did for it, in the unit of the losses
-  double norm = 0;         // of its gradient, before clipping
-  bool was_skipped =
-      false;  // the scaled gradient overflowed, on all ranks alike: weights and optimizer stay as they were
+  double loss = 0;  // over all ranks
+  std::vector<std::pair<std::string, double>> terms = {};  // weighted, so that they add up to the loss
+  double count = 0;                                        // total count of the first term
+  std::int64_t work = 0;                                   // over all ranks
+  double norm = 0;                                         // of the gradient, before clipping
+  bool was_skipped = false;  // the scaled gradient overflowed, on all ranks alike: nothing was updated
 };
 
 // Which micro-batch it is.
@@ -50,7 +75,7 @@ namespace detail {
 
 struct MicroBatch {
   BatchName name;
-  std::function<LossSum()> loss;
+  std::function<Loss()> loss;
 };
 
 StepResult train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
@@ -72,20 +97,26 @@ BatchName name_of(const Batch& batch) {
   }
 }
 
+// The batches and the function outlive what it returns.
+template <class Batches, class LossFn>
+std::vector<MicroBatch> micro_batches(const Batches& batches, LossFn& loss_fn) {
+  std::vector<MicroBatch> all;
+  for (const auto& batch : batches) {
+    all.push_back({name_of(batch), [&loss_fn, &batch]() -> Loss { return loss_fn(batch); }});
+  }
+  return all;
+}
+
 }  // namespace detail
 
 // One update of the model, from the gradient of the mean loss over `batches` on all ranks. `loss_fn` gets a batch,
-// calls the model and returns a LossSum; it runs under Autocast in the precision of the scaler. Every rank calls this
+// calls the model and returns a LossSum or a Loss; it runs under Autocast in the precision of the scaler. Every rank calls this
 // with equally many batches. A loss that is not finite is an Error on every rank; it names rank, step and the samples
 // of a batch that has `ids` (or `samples.ids`). So is a gradient that is not, unless the loss was scaled.
 template <class Model, class Batches, class LossFn>
 StepResult train_step(Model& model, Optimizer& optimizer, LossScaler& scaler, const Batches& batches, LossFn&& loss_fn,
                       const StepOptions& options) {
-  std::vector<detail::MicroBatch> micro_batches;
-  for (const auto& batch : batches) {
-    micro_batches.push_back({detail::name_of(batch), [&loss_fn, &batch]() -> LossSum { return loss_fn(batch); }});
-  }
-  return detail::train_step(model.reducer(), optimizer, scaler, micro_batches, options);
+  return detail::train_step(model.reducer(), optimizer, scaler, detail::micro_batches(batches, loss_fn), options);
 }
 
 }  // namespace tandem

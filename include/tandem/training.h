@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tandem {
@@ -45,12 +46,26 @@ void visit_fields(TrainingOptions& o, Visitor&& field) {
   field("", o.retention, "checkpoints");
 }
 
-// What a run changes, and its checkpoints hold.
-struct TrainedParts {
+// A moving average of a part, updated by end_step.
+struct NamedAverage {
+  Ema* average = nullptr;
+  std::string name = {};  // empty: the only one of its part
+};
+
+// What is trained by one optimizer. A run has one part without a name, or several with one.
+struct TrainedPart {
   torch::nn::Module& module;  // that of the DistributedDataParallel
   Optimizer& optimizer;
   LossScaler& scaler;
-  Ema* ema = nullptr;  // updated by end_step
+  std::vector<NamedAverage> averages = {};
+  std::string name = {};
+};
+
+// A small state of the program's own that checkpoints hold by name.
+struct KeptState {
+  std::string name;
+  std::function<std::string()> save;
+  std::function<void(const std::string& text)> load;  // called when a run is resumed
 };
 
 void validate(const TrainingOptions& options);
@@ -83,8 +98,11 @@ class Training {
  public:
   // The DistributedDataParallel exists already, and the parts outlive the training. Checkpoints go to `folder`, or
   // nowhere if it is empty.
-  Training(const TrainedParts& parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
-           std::filesystem::path folder = {});
+  Training(std::vector<TrainedPart> parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
+           std::filesystem::path folder = {}, std::vector<KeptState> kept = {});
+  Training(const TrainedPart& part, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
+           std::filesystem::path folder = {})
+      : Training(std::vector<TrainedPart>{part}, comm, plan, options, std::move(folder)) {}
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
   ~Training();

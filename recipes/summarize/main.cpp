@@ -37,7 +37,7 @@ std::string result_line(const Evaluation& result, std::int64_t step) {
 
 // With a checkpoint, of which the best stays. That of the last step is saved and told by the end of the run.
 void keep_result(Accelerator& accelerator, const Evaluation& result) {
-  const std::int64_t step = accelerator.current_step() + 1;
+  const std::int64_t step = accelerator.completed_steps() + 1;
   accelerator.log(result.fields());
   if (std::isfinite(result.loss)) accelerator.set_metric(result.loss);
   if (step == accelerator.num_steps()) return;
@@ -57,7 +57,7 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   accelerator.set_workload({.unit = "tokens", .flops = flops_per_token(model.net->options(), tokens)});
   auto loader = make_loader(accelerator, tokens, model.encoder, options.loader);
   check_schedule(options, loader.steps_per_epoch());
-  auto batches = accelerator.prepare(loader);
+  auto batches = accelerator.batches(loader);
   keep_for_later(accelerator, model, sets.held_out);  // not before it is clear that the run can go on
   if (options.preset == Preset::Guide) accelerator.print(guide_text(accelerator));
 
@@ -70,14 +70,14 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
     const TokenLoss loss = net(batch.ids.to(accelerator.device(), /*non_blocking=*/true), batch.targets);
     accelerator.backward({loss.sum, loss.count, batch.num_tokens(samples.num_counted)});
     if (options.clip > 0) accelerator.clip_grad_norm(options.clip);
-    const std::int64_t step = accelerator.current_step() + 1;
+    const std::int64_t step = accelerator.completed_steps() + 1;
     if (!accelerator.step(learning_rate(options.schedule, peak, step - 1, num_steps))) continue;
     last.reset();
     if (!is_evaluated(step, num_steps, options.eval_every)) continue;
     last = evaluate(accelerator.comm(), model, sets.held_out, options.evaluate);
     keep_result(accelerator, *last);
   }
-  const bool is_done = accelerator.current_step() == num_steps;
+  const bool is_done = accelerator.completed_steps() == num_steps;
   if (is_done && !last) last = evaluate(accelerator.comm(), model, sets.held_out, options.evaluate);
   if (!last) return accelerator.end_training();  // it was stopped, and may have little time left
   EventFields result = last->fields();

@@ -50,6 +50,41 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
   return checkpoint;
 }
 
+std::string average_prefix(const std::string& name) { return name.empty() ? "ema." : str("ema-", name, '.'); }
+
+namespace {
+
+std::string averages_of(const WeightChoice& choice) {
+  return str(choice.part, choice.part.empty() ? "" : ".", average_prefix(choice.average), "average.");
+}
+
+}  // namespace
+
+bool has_average(const Checkpoint& checkpoint, const WeightChoice& choice) {
+  const std::string prefix = averages_of(choice);
+  return std::ranges::any_of(checkpoint.optimizer, [&](const auto& named) { return named.first.starts_with(prefix); });
+}
+
+NamedTensors weights_of(const Checkpoint& checkpoint, const WeightChoice& choice) {
+  const std::string part = choice.part.empty() ? "" : str(choice.part, '.');
+  NamedTensors weights;
+  for (const auto& [name, tensor] : checkpoint.model) {
+    if (name.starts_with(part)) weights.emplace(name.substr(part.size()), tensor);
+  }
+  if (weights.empty() || (choice.is_averaged && !has_average(checkpoint, choice))) {
+    fail(ErrorKind::Checkpoint,
+         str("checkpoint: step ", checkpoint.step, " has no ",
+             weights.empty() ? str("part '", choice.part, "'") : "averaged weights"),
+         "use the weights that the run has, or train with an average");
+  }
+  if (!choice.is_averaged) return weights;
+  const std::string prefix = averages_of(choice);
+  for (const auto& [name, tensor] : checkpoint.optimizer) {
+    if (name.starts_with(prefix)) weights.insert_or_assign(name.substr(prefix.size()), tensor);
+  }
+  return weights;
+}
+
 CheckpointSaver::CheckpointSaver(std::filesystem::path folder, Retention retention)
     : folder_(std::move(folder)), retention_(retention) {}
 

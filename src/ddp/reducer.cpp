@@ -1,11 +1,12 @@
 #include "ddp/reducer.h"
 
 #include <tandem/error.h>
+#include <torch/autograd.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
-#include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/clock.h"
@@ -75,9 +76,13 @@ void Reducer::check_last_pass() const {
 void Reducer::begin_forward() {
   check_last_pass();
   check_parameters();
-  if (!torch::GradMode::is_enabled() || no_sync_depth_ > 0) return;
+  if (!torch::GradMode::is_enabled() || no_sync_depth_ > 0 || is_frozen()) return;
   ++num_forwards_;
   is_awaited_ = true;
+}
+
+bool Reducer::is_frozen() const {
+  return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.parameter.requires_grad(); });
 }
 
 // What was changed since the buckets were made would silently stay out of them.

@@ -49,6 +49,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   const DdpOptions& options() const { return options_; }
   const std::vector<torch::Tensor>& buffers() const { return buffers_; }
   std::vector<torch::Tensor> trained_parameters() const;
+  bool is_frozen() const;  // no parameter requires a gradient now, as while another part is trained
 
  private:
   // A parameter and the place of its gradient.

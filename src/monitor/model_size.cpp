@@ -23,6 +23,16 @@ std::string part_line(const ModelPart& part, std::size_t name_width) {
 
 }  // namespace
 
+ModelSize& ModelSize::operator+=(const ModelSize& other) {
+  num_parameters += other.num_parameters;
+  num_trainable += other.num_trainable;
+  weights.count += other.weights.count;
+  gradients.count += other.gradients.count;
+  optimizer.count += other.optimizer.count;
+  buckets.count += other.buckets.count;
+  return *this;
+}
+
 Bytes ModelSize::total() const { return {weights.count + gradients.count + optimizer.count + buckets.count}; }
 
 std::string ModelSize::text() const {

@@ -24,6 +24,9 @@ std::string step_line(const StepReport& report) {
   std::vector<std::string> columns = {str("step ", of_total(report.step, report.num_steps))};
   if (report.num_epochs > 1) columns.push_back(str("epoch ", of_total(report.epoch, report.num_epochs)));
   columns.push_back(str("loss ", pad_left(fit(report.loss, 6, 4), 6)));
+  if (report.terms.size() > 1) {
+    for (const auto& [name, mean] : report.terms) columns.push_back(str(name, ' ', pad_left(fit(mean, 6, 4), 6)));
+  }
   columns.push_back(norm_column(report));
   columns.push_back(str("lr ", scientific(report.lr)));
   columns.push_back(pad_left(step_time(report.seconds), 6));

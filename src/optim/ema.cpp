@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -22,6 +23,10 @@ void validate(const EmaOptions& o) {
 
 Ema::Ema(const torch::nn::Module& module, const EmaOptions& options) : options_(options) {
   validate(options_);
+  add_pairs(module);
+}
+
+void Ema::add_pairs(const torch::nn::Module& module) {
   std::set<const void*> seen;
   const auto add = [&](const std::string& name, const Tensor& source) {
     if (!seen.insert(source.unsafeGetTensorImpl()).second) return;
@@ -32,6 +37,37 @@ Ema::Ema(const torch::nn::Module& module, const EmaOptions& options) : options_(
   }
   if (!options_.buffers) return;
   for (const auto& [name, buffer] : module.named_buffers().pairs()) add(name, buffer);
+}
+
+Ema::Ema(const torch::nn::Module& module, torch::nn::Module& average, const EmaOptions& options)
+    : Ema(module, options) {
+  const torch::NoGradGuard no_grad;
+  std::map<std::string, Tensor> targets;
+  for (const auto& [name, tensor] : average.named_parameters().pairs()) targets.emplace(name, tensor);
+  for (const auto& [name, tensor] : average.named_buffers().pairs()) targets.emplace(name, tensor);
+  std::map<std::string, Pair*> averaged;
+  for (Pair& pair : pairs_) averaged.emplace(pair.name, &pair);
+  std::set<const void*> seen;
+  const auto take = [&](const std::string& name, const Tensor& source) {
+    if (!seen.insert(source.unsafeGetTensorImpl()).second) return;  // tied to one that came before
+    const auto target = targets.find(name);
+    if (target == targets.end() || target->second.sizes() != source.sizes()) {
+      fail(ErrorKind::Config, str("ema: the module for the average has no ", name, " of the same shape"),
+           "make it with the options of the module that is trained");
+    }
+    Tensor& kept = target->second;
+    kept.set_data(source.detach().clone());  // also takes over type and device
+    kept.requires_grad_(false);
+    const auto pair = averaged.find(name);
+    if (pair != averaged.end()) {
+      pair->second->average = kept.detach();
+    } else {
+      copied_.push_back({.name = name, .source = source, .average = kept.detach()});
+    }
+  };
+  for (const auto& [name, parameter] : module.named_parameters().pairs()) take(name, parameter);
+  for (const auto& [name, buffer] : module.named_buffers().pairs()) take(name, buffer);
+  average.eval();
 }
 
 void Ema::update() {
@@ -49,12 +85,14 @@ void Ema::update() {
     }
   }
   if (!averages.empty()) at::_foreach_lerp_(averages, sources, 1 - options_.decay * risen);
+  for (const Pair& pair : copied_) pair.average.copy_(pair.source);
 }
 
 void Ema::reset() {
   check_not_swapped("reset");
   const torch::NoGradGuard no_grad;
   for (const Pair& pair : pairs_) pair.average.copy_(pair.source);
+  for (const Pair& pair : copied_) pair.average.copy_(pair.source);
   num_updates_ = 0;
 }
 
@@ -90,6 +128,8 @@ void Ema::load_state(const NamedTensorList& state) {
   const NamedTensorList own = this->state();
   load_tensors(own, state, "ema");
   num_updates_ = own.back().second.item<std::int64_t>();
+  const torch::NoGradGuard no_grad;
+  for (const Pair& pair : copied_) pair.average.copy_(pair.source);
 }
 
 AveragedWeights::AveragedWeights(Ema& ema) : ema_(ema) {

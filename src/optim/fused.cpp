@@ -47,8 +47,8 @@ void AdamW::call_kernel(const Update& update) {
   } else {
     at::_foreach_add_(steps, 1);
   }
-  at::_fused_adamw_(update.parameters, update.gradients, means, squares, {}, steps, update.lr, options_.beta1,
-                    options_.beta2, update.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false,
+  at::_fused_adamw_(update.parameters, update.gradients, means, squares, {}, steps, update.lr,
+                    update.momentum.value_or(options_.beta1), options_.beta2, update.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false,
                     if_defined(update.divisor), if_defined(update.found_inf));
 }
 
@@ -71,8 +71,10 @@ Sgd::Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options)
 // Torch's first step copies the gradient into the buffer. A buffer of zeros gives the same, and a first step that is
 // skipped then needs no memory of it.
 void Sgd::call_kernel(const Update& update) {
+  const double momentum = update.momentum.value_or(options_.momentum);
+  check(momentum == 0 || !update.slots.empty(), "a parameter group has a momentum, but the optimizer was made without");
   at::_fused_sgd_(update.parameters, update.gradients, update.slots.empty() ? at::TensorList() : update.slots[0],
-                  update.weight_decay, options_.momentum, update.lr, /*dampening=*/0, options_.nesterov,
+                  update.weight_decay, momentum, update.lr, /*dampening=*/0, options_.nesterov,
                   /*maximize=*/false, /*is_first_step=*/false, if_defined(update.divisor),
                   if_defined(update.found_inf));
 }

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/utils.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -111,10 +112,29 @@ void Optimizer::update(double lr, const Tensor& divisor, const Tensor& found_inf
     if (update.parameters.empty()) continue;
     update.lr = lr * groups_[group].lr_factor;
     update.weight_decay = groups_[group].weight_decay;
+    update.momentum = groups_[group].momentum;
     update.divisor = divisor;
     update.found_inf = found_inf;
     call_kernel(update);
   }
+}
+
+ParameterGroup& Optimizer::group_at(std::size_t group, const char* setting, double value) {
+  refuse(group >= groups_.size(), str("there is no parameter group ", group), str("it has ", groups_.size()));
+  refuse(!(value >= 0) || std::isinf(value), str(setting, " of parameter group ", group, " is ", value),
+         "give a finite number of at least 0");
+  return groups_[group];
+}
+
+void Optimizer::set_weight_decay(std::size_t group, double weight_decay) {
+  group_at(group, "weight decay", weight_decay).weight_decay = weight_decay;
+}
+void Optimizer::set_lr_factor(std::size_t group, double factor) {
+  group_at(group, "learning rate factor", factor).lr_factor = factor;
+}
+void Optimizer::set_momentum(std::size_t group, double momentum) {
+  refuse(momentum >= 1, str("momentum of parameter group ", group, " is ", momentum), "give a number below 1");
+  group_at(group, "momentum", momentum).momentum = momentum;
 }
 
 Optimizer::Update Optimizer::gather(std::size_t group) const {

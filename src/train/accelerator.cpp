@@ -3,10 +3,14 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "base/text.h"
+#include "ddp/buffer_sync.h"
+#include "train/part.h"
 #include "train/rank_facts.h"
+#include "train/run_files.h"
 #include "train/run_monitor.h"
 #include "train/step.h"
 
@@ -17,8 +21,9 @@ using torch::Tensor;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kOrder =
-    "the order is: prepare(model), prepare(optimizer), `for (const auto& batch : accelerator.prepare(loader))`, and in "
-    "it accumulate(), backward(loss), step(lr)";
+    "the order is: prepare(model), prepare(optimizer), `for (const auto& batch : accelerator.batches(loader))`, and in "
+    "it accumulate(), backward(loss), step(lr); for several parts `for (auto& step : accelerator.steps(loader))` and "
+    "step.train(part, ...)";
 
 // A verb that came at the wrong time.
 [[noreturn]] void fail_order(const std::string& what) { fail(ErrorKind::Config, str("accelerator: ", what), kOrder); }
@@ -29,35 +34,45 @@ bool is_on(const NamedTensorList& tensors, torch::Device device) {
   });
 }
 
+void set_requires_grad(const torch::nn::Module& module, bool value) {
+  for (const Tensor& parameter : module.parameters()) parameter.requires_grad_(value);
+}
+
 }  // namespace
 
 // What lies between two calls of the user.
 struct Accelerator::Run {
+  // Where the user's loop is.
+  enum class Stage {
+    Preparing,    // before batches() or steps()
+    BetweenSteps,
+    InStep,       // a micro-batch awaits accumulate(), or a step train()
+    InPass,       // between accumulate() and backward()
+    HasLoss,      // after backward()
+    Updated,      // after the step() or train() that made the update
+    Ended,
+  };
+
   AcceleratorOptions options;
   RunPlace place;
   Communicator comm;
   BatchPlan plan;
   ChosenPrecision precision;
-  LossScaler scaler;
   RunMonitor monitor;
   Workload workload = {};
   bool trigger = false;
-  bool has_ended = false;
 
-  torch::nn::Module* module = nullptr;
-  std::weak_ptr<Reducer> reducer = {};
-  Optimizer* optimizer = nullptr;
-  Ema* ema = nullptr;
+  Stage stage = Stage::Preparing;
+  std::deque<Part> parts = {};  // of which the addresses stay
+  std::vector<KeptState> kept = {};
   std::optional<Training> training = {};
   SampleSource source = {};
 
   std::vector<BatchName> batches = {};  // of the step in work
   std::size_t batch = 0;                // in work
   std::optional<Step> step = {};        // from the first `accumulate` to `update`
-  bool is_in_pass = false;              // between `accumulate` and `backward`
-  bool has_loss = false;                // of the micro-batch in work
   double max_norm = 0;
-  std::optional<StepResult> result = {};  // from `step` to the next micro-batch
+  std::vector<PartResult> results = {};  // of the step in work
   SamplerState before_step = {};
   Clock::time_point update_end = {};
   std::optional<double> metric = {};
@@ -68,14 +83,25 @@ struct Accelerator::Run {
         comm(std::move(ranks)),
         plan(plan_batch(options.batch, comm.world().size)),
         precision(choose_precision(options.precision, facts_of(comm.device()))),
-        scaler(precision.precision, comm.device()),
         monitor(comm, place.folder, options.monitor, precision.precision) {}
 
+  bool has_begun() const { return stage != Stage::Preparing; }
+  bool is_in_step() const { return has_begun() && stage != Stage::BetweenSteps && stage != Stage::Ended; }
+  void check_preparing(const std::string& verb) const {
+    if (has_begun()) fail_order(str(verb, " after batches() or steps(), which has begun the run"));
+  }
+  void check_begun(const std::string& verb) const {
+    if (!has_begun()) fail_order(str(verb, " before batches() or steps(), which begins the run"));
+  }
   void record_start() const {
     if (place.record_start && comm.world().is_main()) place.record_start();
   }
+  Part& part_of(std::string_view name);
+  Part& only_part();
+  void check_parts() const;
+  std::vector<TrainedPart> trained_parts();
   void begin_monitor();
-  Reducer& living_reducer() const;
+  void show_step();
   std::string step_name() const { return str("step ", training->step() + 1); }  // as on the screen
 };
 
@@ -96,25 +122,70 @@ Communicator& Accelerator::comm() { return run_->comm; }
 const std::filesystem::path& Accelerator::folder() const { return run_->place.folder; }
 const AcceleratorOptions& Accelerator::options() const { return run_->options; }
 
-void Accelerator::set_model(torch::nn::Module& module, Reducer& reducer) {
-  if (run_->module != nullptr) fail_order("a second model");
-  run_->module = &module;
-  run_->reducer = reducer.weak_from_this();
+void Accelerator::add_part(const std::string& name, torch::nn::Module& module, Reducer& reducer) {
+  run_->check_preparing("prepare(model)");
+  for (const Part& part : run_->parts) {
+    if (part.name == name) fail_order(str("prepare(): ", part.text(), " was prepared twice"));
+    if (part.name.empty() || name.empty()) fail_order("prepare(): of several models each needs a name");
+  }
+  if (name.find_first_of(". ,/") != std::string::npos) {
+    fail(ErrorKind::Config, str("accelerator: '", name, "' is no name for a part"),
+         "use letters, digits, - and _: names of tensors begin with it");
+  }
+  run_->parts.push_back({.name = name,
+                         .module = &module,
+                         .reducer = reducer.weak_from_this(),
+                         .scaler = LossScaler(precision(), device())});
 }
 
-void Accelerator::prepare(Optimizer& optimizer) {
-  if (run_->module == nullptr) fail_order("the optimizer came before the model");
-  if (run_->training) fail_order("the optimizer came after prepare(loader)");
+Part& Accelerator::Run::part_of(std::string_view name) {
+  const auto part = std::ranges::find(parts, name, &Part::name);
+  if (part != parts.end()) return *part;
+  fail_order(name.empty() ? "there is no model yet" : str("there is no part '", name, "'"));
+}
+
+Part& Accelerator::Run::only_part() {
+  if (parts.size() == 1) return parts.front();
+  fail_order("a run of several parts goes over steps(), not over batches()");
+}
+
+void Accelerator::prepare(const std::string& part, Optimizer& optimizer) {
+  run_->check_preparing("prepare(optimizer)");
   if (!is_on(optimizer.state(), device())) {
     fail_order("the optimizer was made before prepare(model) moved the model to its device");
   }
-  run_->optimizer = &optimizer;
+  run_->part_of(part).optimizer = &optimizer;
 }
 
-void Accelerator::prepare(Ema& ema) {
-  if (run_->module == nullptr) fail_order("the average came before the model");
-  if (run_->training) fail_order("the average came after prepare(loader)");
-  run_->ema = &ema;
+void Accelerator::prepare(const std::string& part, Ema& average, const std::string& name) {
+  run_->check_preparing("prepare(average)");
+  std::vector<NamedAverage>& averages = run_->part_of(part).averages;
+  if (std::ranges::count(averages, name, &NamedAverage::name) > 0) {
+    fail_order(str("prepare(): a second average is called '", name, "'"));
+  }
+  averages.push_back({&average, name});
+}
+
+void Accelerator::prepare_frozen(torch::nn::Module& module) {
+  run_->check_preparing("prepare_frozen()");
+  module.to(device());
+  module.eval();
+  set_requires_grad(module, false);
+  std::vector<Tensor> tensors = module.buffers();
+  for (const Tensor& parameter : detail::distinct_parameters(module)) tensors.push_back(parameter);
+  const torch::NoGradGuard no_grad;
+  broadcast_together(tensors, run_->comm);
+}
+
+void Accelerator::freeze(torch::nn::Module& module) { set_requires_grad(module, false); }
+void Accelerator::unfreeze(torch::nn::Module& module) { set_requires_grad(module, true); }
+
+void Accelerator::keep_state(KeptState state) {
+  run_->check_preparing("keep()");
+  if (std::ranges::count(run_->kept, state.name, &KeptState::name) > 0) {
+    fail_order(str("keep(): a second state is called '", state.name, "'"));
+  }
+  run_->kept.push_back(std::move(state));
 }
 
 Sampler Accelerator::sampler(std::int64_t num_samples, EpochOrder order) const {
@@ -128,26 +199,39 @@ Sampler Accelerator::sampler(std::int64_t num_samples, EpochOrder order) const {
 
 void Accelerator::begin(SampleSource source) {
   Run& run = *run_;
-  if (run.optimizer == nullptr) fail_order("prepare(loader) came before the model and the optimizer");
-  if (run.training) fail_order("prepare(loader) was called twice");
-  check_parts(run.living_reducer(), *run.optimizer, run.plan.accumulate, run.plan.is_exact);
+  if (run.has_begun()) fail_order("batches() or steps() was called twice");
+  run.check_parts();
   const std::filesystem::path& folder = run.place.folder;
-  run.training.emplace(TrainedParts{*run.module, *run.optimizer, run.scaler, run.ema}, run.comm, run.plan,
-                       run.options.training, folder.empty() ? folder : folder / "checkpoints");
+  run.training.emplace(run.trained_parts(), run.comm, run.plan, run.options.training,
+                       folder.empty() ? folder : folder / kCheckpointsFolder, run.kept);
   run.source = std::move(source);
   run.training->begin(run.source);
+  run.stage = Run::Stage::BetweenSteps;
   run.record_start();
   run.begin_monitor();
 }
 
-Reducer& Accelerator::Run::living_reducer() const {
-  if (const auto alive = reducer.lock()) return *alive;
-  fail_order("what prepare(model) returned is gone; keep it: `auto model = accelerator.prepare(net)`");
+void Accelerator::Run::check_parts() const {
+  if (parts.empty()) fail_order("batches() came before the model and the optimizer");
+  for (const Part& part : parts) {
+    if (part.optimizer == nullptr) fail_order(str("batches() came before the optimizer of ", part.text()));
+    tandem::check_parts(part.living_reducer(), *part.optimizer, plan.accumulate, plan.is_exact);
+  }
+}
+
+std::vector<TrainedPart> Accelerator::Run::trained_parts() {
+  std::vector<TrainedPart> trained;
+  for (Part& part : parts) {
+    trained.push_back({*part.module, *part.optimizer, part.scaler, part.averages, part.name});
+  }
+  return trained;
 }
 
 void Accelerator::Run::begin_monitor() {
+  ModelSize size;
+  for (const Part& part : parts) size += size_of(*part.module, *part.optimizer, options.ddp.wire);
   monitor.begin({.batch = plan,
-                 .model = size_of(*module, *optimizer, options.ddp.wire),
+                 .model = size,
                  .workload = workload,
                  .precision = str(precision_name(precision.precision), ": ", precision.why),
                  .first_step = training->step(),
@@ -176,83 +260,122 @@ void Accelerator::begin_step(std::vector<BatchName> batches, std::chrono::nanose
   run_->monitor.check_samples(counted);
   run_->batches = std::move(batches);
   run_->batch = 0;
+  run_->stage = Run::Stage::InStep;
 }
 
 Accelerator::Pass Accelerator::accumulate() {
   Run& run = *run_;
-  if (!run.training || run.batches.empty()) fail_order("accumulate() outside of the loop over prepare(loader)");
-  if (run.is_in_pass || run.has_loss) fail_order("accumulate() was called twice for a micro-batch");
+  if (!run.is_in_step()) fail_order("accumulate() outside of the loop over batches()");
+  if (run.stage != Run::Stage::InStep) fail_order("accumulate() was called twice for a micro-batch");
+  Part& part = run.only_part();
   if (!run.step) {
-    run.step.emplace(run.living_reducer(), *run.optimizer, run.scaler, std::ssize(run.batches),
+    run.step.emplace(part.living_reducer(), *part.optimizer, part.scaler, std::ssize(run.batches),
                      run.training->step_options(/*lr=*/0));
   }
   run.step->begin_batch(run.batches[run.batch]);
-  run.is_in_pass = true;
+  run.stage = Run::Stage::InPass;
   return Pass(*this);
 }
 
 // A pass that ends without `backward`, by an exception or by mistake, takes its step with it: that ends the autocast.
 void Accelerator::end_pass() {
-  if (std::exchange(run_->is_in_pass, false)) run_->step.reset();
+  if (run_->stage != Run::Stage::InPass) return;
+  run_->stage = Run::Stage::InStep;
+  run_->step.reset();
 }
 
 // By an exception; the model may go before the accelerator does.
 void Accelerator::end_loop() { run_->step.reset(); }
 
-void Accelerator::backward(const LossSum& loss) {
-  if (!run_->is_in_pass) fail_order("backward() without accumulate()");
+void Accelerator::backward(const Loss& loss) {
+  if (run_->stage != Run::Stage::InPass) fail_order("backward() without accumulate()");
   run_->step->backward(loss);
-  run_->is_in_pass = false;
-  run_->has_loss = true;
+  run_->stage = Run::Stage::HasLoss;
 }
 
 bool Accelerator::sync_gradients() const { return run_->batch + 1 == run_->batches.size(); }
 
 void Accelerator::clip_grad_norm(double max_norm) {
-  if (!(max_norm > 0)) fail(ErrorKind::Config, str("accelerator: clip_grad_norm(", max_norm, ")"), "give more than 0");
-  if (run_->result) fail_order("clip_grad_norm() after step()");
+  if (!(max_norm >= 0)) {
+    fail(ErrorKind::Config, str("accelerator: clip_grad_norm(", max_norm, ")"), "give 0 (off) or more");
+  }
+  if (run_->stage == Run::Stage::Updated) fail_order("clip_grad_norm() after step()");
   run_->max_norm = max_norm;
 }
 
 std::optional<StepResult> Accelerator::step(double lr) {
   Run& run = *run_;
-  if (!run.has_loss) fail_order("step() without backward(): loss.backward() alone does not count");
-  if (run.result) fail_order(str(run.step_name(), " was done already: step() was called twice"));
+  if (run.stage == Run::Stage::Updated) fail_order(str(run.step_name(), " was done already: step() was called twice"));
+  if (run.stage != Run::Stage::HasLoss) fail_order("step() without backward(): loss.backward() alone does not count");
   if (!run.step->has_all()) return std::nullopt;
-  run.result = run.step->update(lr, std::exchange(run.max_norm, 0));
+  run.results = {{run.parts.front().name, lr, run.step->update(lr, std::exchange(run.max_norm, 0))}};
   run.step.reset();
-  run.monitor.end_step({.result = *run.result,
-                        .lr = lr,
-                        .epoch = run.before_step.epoch + 1,
-                        .exposed = run.living_reducer().stats().exposed});
+  run.stage = Run::Stage::Updated;
+  run.show_step();
+  return run.results.front().result;
+}
+
+StepResult Accelerator::train_part(std::string_view name, std::span<const detail::MicroBatch> batches,
+                                   const UpdateOptions& options) {
+  Run& run = *run_;
+  if (run.stage != Run::Stage::InStep && run.stage != Run::Stage::Updated) fail_order("train() outside of the loop over steps()");
+  Part& part = run.part_of(name);
+  if (part.living_reducer().is_frozen()) {
+    fail(ErrorKind::Config, str("accelerator: ", part.text(), " is frozen and cannot be trained"),
+         "call unfreeze(module) before, or leave the train() out while it is frozen");
+  }
+  if (std::ranges::count(run.results, part.name, &PartResult::part) > 0) {
+    fail_order(str("train(): ", part.text(), " was trained already in ", run.step_name()));
+  }
+  const WithoutGradients others(run.parts, part);
+  StepOptions step = run.training->step_options(options.lr, options.max_norm);
+  step.part = part.random_key();
+  run.results.push_back({part.name, options.lr,
+                         detail::train_step(part.living_reducer(), *part.optimizer, part.scaler, batches, step)});
+  run.stage = Run::Stage::Updated;
   run.update_end = Clock::now();
-  return run.result;
+  return run.results.back().result;
 }
 
 void Accelerator::next_batch() {
   Run& run = *run_;
-  if (!std::exchange(run.has_loss, false)) {
+  if (run.stage != Run::Stage::HasLoss && run.stage != Run::Stage::Updated) {
     fail_order(str("micro-batch ", run.batch, " of ", run.step_name(), " was left out, or its backward() was"));
   }
-  ++run.batch;
+  if (run.stage == Run::Stage::HasLoss && ++run.batch < run.batches.size()) run.stage = Run::Stage::InStep;
+}
+
+void Accelerator::Run::show_step() {
+  const auto by_lr = [](const PartResult& a, const PartResult& b) { return a.lr < b.lr; };
+  StepEnd end{.result = joined(results),
+              .lr = std::ranges::max_element(results, by_lr)->lr,
+              .epoch = before_step.epoch + 1,
+              .values = values_of(results)};
+  for (const Part& part : parts) end.exposed += part.living_reducer().stats().exposed;
+  monitor.end_step(end);
+  update_end = Clock::now();
 }
 
 void Accelerator::end_step() {
   Run& run = *run_;
-  if (!run.result) fail_order(str(run.step_name(), " ends without step(lr): its gradients were not used"));
-  run.monitor.leave_out(Clock::now() - run.update_end);  // an evaluation
+  if (run.stage != Run::Stage::Updated) fail_order(str(run.step_name(), " ends without an update: its gradients were not used"));
+  const auto evaluated_for = Clock::now() - run.update_end;
+  if (!run.results.front().part.empty()) run.show_step();
+  run.monitor.leave_out(evaluated_for);
   run.batches.clear();
+  run.results.clear();
+  run.stage = Run::Stage::BetweenSteps;
   run.training->end_step(run.metric);
-  run.result.reset();
   run.metric.reset();
 }
 
 void Accelerator::end_training(const EventFields& result, const std::vector<Baseline>& baselines,
                                const std::string& next) {
   Run& run = *run_;
-  if (!run.training || std::exchange(run.has_ended, true)) return;
-  if (run.result) end_step();                                       // the user left the loop in the middle
-  if (!run.batches.empty()) run.source.set_state(run.before_step);  // its samples are still to come
+  if (!run.has_begun() || run.stage == Run::Stage::Ended) return;
+  if (run.stage == Run::Stage::Updated) end_step();                   // the user left the loop in the middle
+  if (run.is_in_step()) run.source.set_state(run.before_step);  // its samples are still to come
+  run.stage = Run::Stage::Ended;
   if (run.training->has_next()) run.training->save();
   run.training->wait_for_save();
   const bool must_go_on = run.training->step() < run.training->num_steps();
@@ -265,9 +388,9 @@ void Accelerator::end_training(const EventFields& result, const std::vector<Base
 
 void Accelerator::close() {
   const Run& run = *run_;
-  if (!run.training) return run.record_start();
-  if (run.has_ended) return;
-  if (run.result || run.training->has_next()) {
+  if (!run.has_begun()) return run.record_start();
+  if (run.stage == Run::Stage::Ended) return;
+  if (run.stage == Run::Stage::Updated || run.training->has_next()) {
     fail(ErrorKind::Config,
          str("accelerator: the loop was left in ", run.step_name(), " of ", run.training->num_steps(),
              ", which is not saved"),
@@ -277,37 +400,39 @@ void Accelerator::close() {
 }
 
 void Accelerator::set_workload(const Workload& workload) {
-  if (run_->training) fail_order("set_workload() after prepare(loader), which has shown the run already");
+  run_->check_preparing("set_workload()");
   run_->workload = workload;
 }
 void Accelerator::print(std::string_view line) { run_->monitor.print(line); }
 void Accelerator::log(const EventFields& values) { run_->monitor.log(values); }
 
-std::int64_t Accelerator::current_step() const { return run_->training ? run_->training->step() : 0; }
+std::int64_t Accelerator::completed_steps() const {
+  return run_->training ? run_->training->step() + (run_->stage == Run::Stage::Updated ? 1 : 0) : 0;
+}
 
 std::int64_t Accelerator::num_steps() const {
-  if (!run_->training) fail_order("num_steps() before prepare(loader), which says how long the run is");
+  run_->check_begun("num_steps()");
   return run_->training->num_steps();
 }
 
 void Accelerator::set_metric(double metric) { run_->metric = metric; }
 
 void Accelerator::save_state() {
-  if (!run_->training) fail_order("save_state() before prepare(loader)");
-  if (run_->batches.empty()) {
-    run_->training->save();
-  } else {
+  run_->check_begun("save_state()");
+  if (run_->is_in_step()) {
     run_->training->ask_to_save();  // when the step is done
+  } else {
+    run_->training->save();
   }
 }
 
 void Accelerator::load_state(const std::filesystem::path& path) {
-  if (run_->training) fail_order("load_state() after prepare(loader), which has resumed the run already");
+  run_->check_preparing("load_state()");
   run_->options.training.resume = path;
 }
 
 void Accelerator::stop(const std::string& why) {
-  if (!run_->training) fail_order("stop() before the loop");
+  run_->check_begun("stop()");
   run_->training->ask_to_stop(why);
 }
 

@@ -31,7 +31,7 @@ void run_small(Accelerator& accelerator, SmallNet& net, AtEnd&& at_end) {
   AdamW optimizer(*net);
   accelerator.prepare(optimizer);
   Sampler sampler = accelerator.sampler(37);
-  for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+  for (const SampleBatch& batch : accelerator.batches(sampler)) {
     const auto pass = accelerator.accumulate();
     accelerator.backward(small_loss(model, batch));
     accelerator.clip_grad_norm(1);
@@ -57,7 +57,7 @@ std::vector<Tensor> trained_by_train_step(Communicator& comm, const AcceleratorO
   Sampler sampler(
       {.num_samples = 37, .batch_size = plan.batch_size, .batches_per_step = plan.batches_per_step(), .seed = 5},
       shard_of(comm.world()));
-  Training training({*net, optimizer, scaler}, comm, plan, options.training);
+  Training training(TrainedPart{*net, optimizer, scaler}, comm, plan, options.training);
   training.begin(sampler);
   while (training.has_next()) {
     const auto loss = [&](const SampleBatch& batch) { return small_loss(model, batch); };
@@ -104,7 +104,7 @@ TEST(Accelerator, SavesAndLoadsWhenAsked) {
     Accelerator accelerator(options, {.folder = temp.path()});
     SmallNet net;
     run_small(accelerator, net, [&] {
-      if (accelerator.current_step() == 1) accelerator.save_state();
+      if (accelerator.completed_steps() == 2) accelerator.save_state();
     });
   }
   Accelerator accelerator(options, {.folder = other.path()});
@@ -124,7 +124,7 @@ TEST(Accelerator, SavesWhenOneRankAsksForIt) {
     Accelerator accelerator(options, {.folder = shared / "run"});
     SmallNet net;
     run_small(accelerator, net, [&] {
-      if (world.is_main() && accelerator.current_step() == 1) accelerator.save_state();
+      if (world.is_main() && accelerator.completed_steps() == 2) accelerator.save_state();
     });
     accelerator.wait_for_everyone();
     EXPECT_TRUE(std::filesystem::exists(shared / "run/checkpoints/step-00000002/DONE"));
@@ -168,7 +168,7 @@ TEST(Accelerator, MeansWhatTheLossCounts) {
       Sampler sampler({.num_samples = 8, .batch_size = 2, .batches_per_step = 4, .seed = 5, .shuffle = false},
                       shard_of(accelerator.world()));
       int num_synced = 0;
-      for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+      for (const SampleBatch& batch : accelerator.batches(sampler)) {
         const auto pass = accelerator.accumulate();
         const Tensor x = torch::tensor(batch.ids, torch::kFloat) + 1;
         const Tensor is_counted = (x > 6).to(torch::kFloat);
@@ -253,10 +253,10 @@ void break_off(Accelerator& accelerator, bool must_end) {
   AdamW optimizer(*net);
   accelerator.prepare(optimizer);
   Sampler sampler = accelerator.sampler(37);
-  for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+  for (const SampleBatch& batch : accelerator.batches(sampler)) {
     const auto pass = accelerator.accumulate();
     accelerator.backward(small_loss(model, batch));
-    if (accelerator.step(0.01) && accelerator.current_step() == 2) break;
+    if (accelerator.step(0.01) && accelerator.completed_steps() == 3) break;
   }
   if (must_end) accelerator.end_training();
 }
@@ -286,8 +286,8 @@ TEST(Accelerator, GoesOnWithTheSamplesOfAStepThatWasNotDone) {
     AdamW optimizer(*net);
     accelerator.prepare(optimizer);
     Sampler sampler = accelerator.sampler(37);
-    for (const SampleBatch& batch : accelerator.prepare(sampler)) {
-      if (accelerator.current_step() == 3) break;
+    for (const SampleBatch& batch : accelerator.batches(sampler)) {
+      if (accelerator.completed_steps() == 3) break;
       const auto pass = accelerator.accumulate();
       accelerator.backward(small_loss(model, batch));
       accelerator.clip_grad_norm(1);
@@ -307,7 +307,7 @@ TEST(Accelerator, PassesOverALossThatCountsNothing) {
   accelerator.prepare(optimizer);
   Sampler sampler = accelerator.sampler(8);
   std::int64_t count = 0;
-  for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+  for (const SampleBatch& batch : accelerator.batches(sampler)) {
     static_cast<void>(batch);
     const auto pass = accelerator.accumulate();
     const Tensor x = torch::full({count}, 3.0F);

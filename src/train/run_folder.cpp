@@ -18,6 +18,7 @@
 #include "checkpoint/files.h"
 #include "monitor/append_file.h"
 #include "train/run_environment.h"
+#include "train/run_files.h"
 
 namespace tandem {
 namespace {
@@ -25,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLatest = "latest";
-constexpr const char* kWeights = "weights";
 
 [[noreturn]] void fail_to_make(const fs::path& folder, const std::string& why) {
   fail(ErrorKind::Data, str("run folder: cannot make ", folder, ": ", why),
@@ -82,7 +82,7 @@ fs::path find_run(const fs::path& run_dir, const std::string& name) {
 
 fs::path choose_folder(const RunRequest& request, const WorkerEnv& env, const fs::path& run_dir, WallTime now) {
   const std::string& name = request.options.name;
-  if (request.resume() == kLatest) return find_run(run_dir, name.empty() ? kLatest : name);
+  if (request.resume().from == ResumeRequest::From::Latest) return find_run(run_dir, name.empty() ? kLatest : name);
   const std::string program = plain_name(request.program);
   const std::string known_name = name.empty() ? name_by_launcher(env, program) : name;
   // torchrun without an id: what the attempt before has made is the newest there is.
@@ -142,7 +142,7 @@ void set_resume(const RunRequest& request, const std::string& resume) {
 std::string reusable_config(const RunRequest& request) {
   std::vector<Field> fields = request.fields;
   std::erase_if(fields, [&](const Field& field) {
-    return field.name == "name" || (field.name == "resume" && request.resume() == kLatest);
+    return field.name == "name" || (field.name == "resume" && request.resume().from == ResumeRequest::From::Latest);
   });
   return config_yaml(fields);
 }
@@ -192,11 +192,11 @@ void validate(const RunOptions& o) {
   }
 }
 
-std::string RunRequest::resume() const {
+ResumeRequest RunRequest::resume() const {
   const auto found = std::ranges::find(fields, "resume", &Field::name);
   const Written value = found == fields.end() ? Written() : found->get();
   const auto* text = std::get_if<std::string>(&value);
-  return text == nullptr ? "auto" : *text;
+  return text == nullptr ? ResumeRequest() : parse_resume(*text);
 }
 
 fs::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now) {
@@ -205,18 +205,20 @@ fs::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTi
     return first->folder;
   }
   const fs::path run_dir = fs::absolute(request.options.run_dir);
-  if (request.resume() == kWeights) set_resume(request, str(kWeights, ':', find_run(run_dir, kLatest)));
+  if (request.resume().from == ResumeRequest::From::LatestWeights) {
+    set_resume(request, resume_text({ResumeRequest::From::Weights, find_run(run_dir, kLatest)}));
+  }
   fs::path folder = env.run_folder.empty() ? choose_folder(request, env, run_dir, now) : fs::path(env.run_folder);
-  if (env.max_restarts > 0) remember_choice(env, {folder, request.resume()});
+  if (env.max_restarts > 0) remember_choice(env, {folder, resume_text(request.resume())});
   return folder;
 }
 
 void record_start(const fs::path& folder, const RunRequest& request, const WorkerEnv& env,
                   const std::vector<std::string>& devices, WallTime now) {
-  replace_file(kernel_files(), folder / "config.yaml", {.text = reusable_config(request)});
-  replace_file(kernel_files(), folder / "environment.json",
+  replace_file(kernel_files(), folder / kConfigFile, {.text = reusable_config(request)});
+  replace_file(kernel_files(), folder / kEnvironmentFile,
                {.text = str(json_text_indented(run_environment(env, devices)), '\n')});
-  AppendFile commands(folder / "command.txt");
+  AppendFile commands(folder / kCommandsFile);
   commands.drop_torn_line();
   commands.append(start_line(request, env, now));
   point_latest_to(folder);

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/worker_env.h"
+#include "train/resume.h"
 
 namespace tandem {
 
@@ -20,7 +21,7 @@ struct RunRequest {
   const RunOptions& options;         // that the fields refer to
   std::vector<Field> fields;         // all settings; one named "resume" says whether an older run goes on
 
-  std::string resume() const;  // "auto" where there is no such setting
+  ResumeRequest resume() const;  // "auto" where there is no such setting
 };
 
 using WallTime = std::chrono::system_clock::time_point;

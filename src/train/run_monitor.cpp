@@ -17,6 +17,7 @@
 #include "monitor/numbers.h"
 #include "train/compare_samples.h"
 #include "train/rank_facts.h"
+#include "train/run_files.h"
 
 namespace tandem {
 namespace {
@@ -154,7 +155,7 @@ void RunMonitor::open_files() {
   if (folder_.empty()) return;
   std::error_code error;  // which the files then meet, too
   fs::create_directories(folder_, error);
-  events_.emplace(folder_ / "events.jsonl");
+  events_.emplace(folder_ / kEventsFile);
   board_.emplace(folder_, plan_.first_step + 1);
 }
 
@@ -204,10 +205,10 @@ void RunMonitor::end_step(const StepEnd& end) {
   all_.add(times);
   ++step_;
   if (is_main()) {
-    const Speed speed = meter_.add(std::max(end.result.work, end.result.count), seconds);
+    const Speed speed = meter_.add(std::max(end.result.work, static_cast<std::int64_t>(end.result.count)), seconds);
     const StepReport report = report_of(end, seconds, speed);
     show(report, speed);
-    record(report, times);
+    record(report, times, end.values);
   }
   if (step_ % kCompareEvery == 0) compare_times();
 }
@@ -218,6 +219,7 @@ StepReport RunMonitor::report_of(const StepEnd& end, double seconds, const Speed
                     .epoch = end.epoch,
                     .num_epochs = plan_.num_epochs,
                     .loss = end.result.loss,
+                    .terms = end.result.terms,
                     .norm = end.result.norm,
                     .lr = end.lr,
                     .seconds = seconds,
@@ -240,7 +242,7 @@ void RunMonitor::show(const StepReport& report, const Speed& speed) {
   print(str("step ", step_, " skipped: overflow"));
 }
 
-void RunMonitor::record(const StepReport& report, const RankTimes& times) {
+void RunMonitor::record(const StepReport& report, const RankTimes& times, const EventFields& values) {
   if (!events_) return;
   const bool has_mfu = report.mfu && *report.mfu <= 1;
   EventFields event = {{"event", "step"},
@@ -256,9 +258,15 @@ void RunMonitor::record(const StepReport& report, const RankTimes& times) {
   if (has_mfu) event.emplace_back("mfu", *report.mfu);
   if (report.gpu_memory) event.emplace_back("gpu_memory", static_cast<std::int64_t>(report.gpu_memory->count));
   if (report.was_skipped) event.emplace_back("skipped", true);
+  if (report.terms.size() > 1) event.insert(event.end(), report.terms.begin(), report.terms.end());
+  event.insert(event.end(), values.begin(), values.end());
   events_->write(event);
 
   board_->scalar("train/loss", report.loss, step_);
+  if (report.terms.size() > 1) {
+    for (const auto& [name, mean] : report.terms) board_->scalar(str("train/", name), mean, step_);
+  }
+  for (const auto& [name, value] : values) add_to(*board_, str("train/", name), value, step_);
   if (!report.was_skipped) board_->scalar("train/norm", report.norm, step_);
   board_->scalar("train/lr", report.lr, step_);
   board_->scalar("speed/per_second", report.per_second, step_);

@@ -43,6 +43,7 @@ struct StepEnd {
   double lr = 0;
   std::int64_t epoch = 1;               // from 1
   std::chrono::nanoseconds exposed{0};  // DdpStats::exposed, of all steps so far
+  EventFields values = {};              // more numbers for events.jsonl and TensorBoard, such as the norm of each part
 };
 
 struct RunResult {
@@ -112,7 +113,7 @@ class RunMonitor {
   void say_start(const std::vector<std::string>& devices, const std::optional<Peak>& peak);
   StepReport report_of(const StepEnd& end, double seconds, const Speed& speed) const;
   void show(const StepReport& report, const Speed& speed);
-  void record(const StepReport& report, const RankTimes& times);
+  void record(const StepReport& report, const RankTimes& times, const EventFields& values);
   void compare_times();
 
   Communicator& comm_;

@@ -14,7 +14,6 @@ namespace {
 
 using torch::Tensor;
 
-constexpr const char* kEmaPrefix = "ema.";
 
 Json::Object json_facts(const RunState& run) {
   return {{"exact", run.plan.is_exact},
@@ -23,7 +22,7 @@ Json::Object json_facts(const RunState& run) {
           {"batch-size", run.plan.batch_size},
           {"shards", run.plan.batches_per_step()},
           {"device", c10::DeviceTypeName(run.comm.device().type(), true)},
-          {"precision", precision_name(run.parts.scaler.precision())},
+          {"precision", precision_name(run.parts.front().scaler.precision())},
           {"threads", static_cast<std::int64_t>(torch::get_num_threads())},
           {"torch", TORCH_VERSION}};
 }
@@ -101,45 +100,109 @@ void broadcast_state(Part& part, Communicator& comm) {
   part.load_state(state);
 }
 
-// The optimizer's state, and beside it the averaged weights.
-NamedTensors optimizer_tensors(const TrainedParts& parts) {
+// Names of the tensors of a part: "weight" of the only one, "generator.weight" of one with a name.
+std::string prefix_of(const TrainedPart& part) { return part.name.empty() ? "" : part.name + "."; }
+
+void add_with_prefix(NamedTensors& to, const std::string& prefix, const auto& from) {
+  for (const auto& [name, tensor] : from) to.emplace(prefix + name, tensor);
+}
+
+// Those whose names begin with the prefix, without it; they are removed from `from`.
+NamedTensorList take_with_prefix(NamedTensors& from, const std::string& prefix) {
+  NamedTensorList taken;
+  for (auto tensor = from.begin(); tensor != from.end();) {
+    if (!tensor->first.starts_with(prefix)) {
+      ++tensor;
+      continue;
+    }
+    taken.emplace_back(tensor->first.substr(prefix.size()), tensor->second);
+    tensor = from.erase(tensor);
+  }
+  return taken;
+}
+
+NamedTensors model_tensors(const std::vector<TrainedPart>& parts) {
   NamedTensors tensors;
-  for (const auto& [name, tensor] : parts.optimizer.state()) tensors.emplace(name, tensor);
-  if (parts.ema == nullptr) return tensors;
-  for (const auto& [name, tensor] : parts.ema->state()) tensors.emplace(kEmaPrefix + name, tensor);
+  for (const TrainedPart& part : parts) add_with_prefix(tensors, prefix_of(part), named_tensors(part.module));
   return tensors;
 }
 
-void load_optimizer_tensors(const TrainedParts& parts, const NamedTensors& tensors, std::vector<std::string>& notes) {
-  NamedTensorList optimizer;
-  NamedTensorList ema;
-  for (const auto& [name, tensor] : tensors) {
-    if (name.starts_with(kEmaPrefix)) {
-      ema.emplace_back(name.substr(std::string_view(kEmaPrefix).size()), tensor);
-    } else {
-      optimizer.emplace_back(name, tensor);
+// The state of the optimizers, and beside it the averaged weights.
+NamedTensors optimizer_tensors(const std::vector<TrainedPart>& parts) {
+  NamedTensors tensors;
+  for (const TrainedPart& part : parts) {
+    add_with_prefix(tensors, prefix_of(part), part.optimizer.state());
+    for (const auto& [average, name] : part.averages) {
+      add_with_prefix(tensors, prefix_of(part) + average_prefix(name), average->state());
     }
   }
-  parts.optimizer.load_state(optimizer);
-  if (parts.ema != nullptr) {
-    parts.ema->load_state(ema);
-  } else if (!ema.empty()) {
-    notes.emplace_back("the checkpoint has averaged weights, which this run does not keep");
+  return tensors;
+}
+
+void load_optimizer_tensors(const std::vector<TrainedPart>& parts, NamedTensors tensors,
+                            std::vector<std::string>& notes) {
+  for (const TrainedPart& part : parts) {
+    for (const auto& [average, name] : part.averages) {
+      average->load_state(take_with_prefix(tensors, prefix_of(part) + average_prefix(name)));
+    }
+    const NamedTensorList other = take_with_prefix(tensors, prefix_of(part) + "ema");
+    if (!other.empty()) notes.emplace_back("the checkpoint has averaged weights, which this run does not keep");
+    part.optimizer.load_state(take_with_prefix(tensors, prefix_of(part)));
   }
+}
+
+Json json_of_scalers(const std::vector<TrainedPart>& parts) {
+  if (parts.front().name.empty()) return json_of(parts.front().scaler.state());
+  Json::Object scalers;
+  for (const TrainedPart& part : parts) scalers.emplace_back(part.name, json_of(part.scaler.state()));
+  return scalers;
+}
+
+void load_scalers(const std::vector<TrainedPart>& parts, const Json& json) {
+  for (const TrainedPart& part : parts) part.scaler.load_state(scaler_state(part.name.empty() ? json : json.at(part.name)));
+}
+
+// A checkpoint of a program that did not keep something under that name leaves it as it is.
+void load_kept(const std::vector<KeptState>& kept, const Json& state) {
+  const Json* saved = state.find("kept");
+  for (const KeptState& own : kept) {
+    const Json* text = saved == nullptr ? nullptr : saved->find(own.name);
+    if (text != nullptr) own.load(text->as_string());
+  }
+}
+
+void check_same_parts(const std::vector<TrainedPart>& parts, const Json& state) {
+  std::string then;
+  std::string now;
+  if (const Json* names = state.find("parts")) then = names->as_string();
+  for (const TrainedPart& part : parts) now += str(now.empty() ? "" : ", ", part.name);
+  if (then == now) return;
+  fail(ErrorKind::Checkpoint,
+       str("resume: the checkpoint has ", then.empty() ? "one part without a name" : str("the parts ", then),
+           ", this run trains ", now.empty() ? "one part without a name" : now),
+       "prepare the same parts in the same order, or begin another run with --resume no");
 }
 
 }  // namespace
 
 Checkpoint RunState::checkpoint(const RunPosition& position) const {
-  const Json state = Json::Object{{"step", position.step},
-                                  {"samples", json_of(position.samples)},
-                                  {"scaler", json_of(parts.scaler.state())},
-                                  {"ranks", comm.world().size},
-                                  {"facts", json_facts(*this)}};
+  Json::Object state = {{"step", position.step},
+                        {"samples", json_of(position.samples)},
+                        {"scaler", json_of_scalers(parts)},
+                        {"ranks", comm.world().size},
+                        {"facts", json_facts(*this)}};
+  if (!parts.front().name.empty()) {
+    std::vector<std::string> names;
+    for (const TrainedPart& part : parts) names.push_back(part.name);
+    state.emplace_back("parts", join(names, ", "));
+  }
+  Json::Object texts;
+  for (const KeptState& own : kept) texts.emplace_back(own.name, own.save());
+  if (!texts.empty()) state.emplace_back("kept", texts);
   return {.step = position.step,
-          .model = named_tensors(parts.module),
+          .model = model_tensors(parts),
           .optimizer = optimizer_tensors(parts),
-          .state = json_text_indented(state)};
+          .state = json_text_indented(Json(state))};
 }
 
 RunPosition RunState::restore(const std::filesystem::path& path, std::vector<std::string>& notes,
@@ -148,25 +211,31 @@ RunPosition RunState::restore(const std::filesystem::path& path, std::vector<std
   if (comm.world().is_main()) checkpoint = load_checkpoint(path);
   const Json state = parse_json(comm.all_gather_bytes(checkpoint.state).front(), "state.json");
   const RunPosition position = {.step = state.at("step").as_integer(), .samples = sampler_state(state.at("samples"))};
+  check_same_parts(parts, state);
   check_facts(*this, state.at("facts"), notes);
   note_ranks(*this, state, notes);
   set_samples(position.samples);
 
   if (comm.world().is_main()) {
-    copy_into(named_tensors(parts.module), checkpoint.model);
+    copy_into(model_tensors(parts), checkpoint.model);
     load_optimizer_tensors(parts, checkpoint.optimizer, notes);
   }
-  broadcast_module(parts.module, comm);
-  broadcast_state(parts.optimizer, comm);
-  if (parts.ema != nullptr) broadcast_state(*parts.ema, comm);
-  parts.scaler.load_state(scaler_state(state.at("scaler")));
+  for (const TrainedPart& part : parts) {
+    broadcast_module(part.module, comm);
+    broadcast_state(part.optimizer, comm);
+    for (const NamedAverage& average : part.averages) broadcast_state(*average.average, comm);
+  }
+  load_scalers(parts, state.at("scaler"));
+  load_kept(kept, state);
   return position;
 }
 
 void RunState::restore_weights(const std::filesystem::path& path) {
-  if (comm.world().is_main()) copy_into(named_tensors(parts.module), load_checkpoint(path).model);
-  broadcast_module(parts.module, comm);
-  if (parts.ema != nullptr) parts.ema->reset();
+  if (comm.world().is_main()) copy_into(model_tensors(parts), load_checkpoint(path).model);
+  for (const TrainedPart& part : parts) {
+    broadcast_module(part.module, comm);
+    for (const NamedAverage& average : part.averages) average.average->reset();
+  }
 }
 
 }  // namespace tandem

@@ -27,7 +27,8 @@ struct RunFacts {
 
 // All of a run that a checkpoint holds, and what that says about the run which made it.
 struct RunState {
-  TrainedParts parts;
+  std::vector<TrainedPart> parts;
+  std::vector<KeptState> kept;
   Communicator& comm;
   BatchPlan plan;
   RunFacts facts;

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/worker_env.h"
+#include "train/run_files.h"
 #include "train/run_folder.h"
 #include "train/self_launch.h"
 
@@ -76,7 +77,7 @@ std::filesystem::path open_run_folder(const RunRequest& request, const WorkerEnv
 Variables prepare_launch(const RunRequest& request, const WorkerEnv& env) {
   const std::filesystem::path folder = make_run_folder(request, env, std::chrono::system_clock::now());
   lock_run_folder(folder);  // for a moment: the launcher would write into the logs of a run that is there already
-  return {{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_LOG_DIR", folder / "logs"}};
+  return {{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_LOG_DIR", folder / kLogsFolder}};
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST(Saving, NeedsToKnowTheData) {
   SmallNet net;
   Sgd optimizer(*net);
   LossScaler scaler(Precision::Fp32, torch::kCPU);
-  Training training({*net, optimizer, scaler}, comm, plan_batch({.batch_size = 1}, 1), {});
+  Training training(TrainedPart{*net, optimizer, scaler}, comm, plan_batch({.batch_size = 1}, 1), {});
   EXPECT_EQ(error_of([&] { training.save(); }).message(), "training: save() before begin()");
 }
 

@@ -20,21 +20,26 @@ void copy_all(const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
 
 }  // namespace
 
-ShardSum::ShardSum(Reducer& reducer)
-    : reducer_(reducer), parameters_(reducer.trained_parameters()), first_buffers_(copies_of(reducer.buffers())) {}
+ShardSum::ShardSum(Reducer& reducer, Buffers buffers)
+    : reducer_(reducer), buffers_(buffers), parameters_(reducer.trained_parameters()) {
+  if (buffers_ == Buffers::Restart) first_buffers_ = copies_of(reducer.buffers());
+}
 
 void ShardSum::begin_shard() {
   if (!next_buffers_.empty()) copy_all(first_buffers_, reducer_.buffers());
   no_sync_.emplace(reducer_.no_sync());
 }
 
-void ShardSum::end_shard() {
-  no_sync_.reset();
-  if (next_buffers_.empty()) next_buffers_ = copies_of(reducer_.buffers());
-
+void ShardSum::take(std::size_t group) {
   Tensors gradients;
   for (Tensor& parameter : parameters_) gradients.push_back(std::exchange(parameter.mutable_grad(), Tensor()));
-  sum_.add(std::move(gradients));
+  while (groups_.size() <= group) groups_.emplace_back(&sum_of);
+  groups_[group].add(std::move(gradients));
+}
+
+void ShardSum::end_shard() {
+  no_sync_.reset();
+  if (buffers_ == Buffers::Restart && next_buffers_.empty()) next_buffers_ = copies_of(reducer_.buffers());
 }
 
 // A gradient that only one side has is added to zero. That turns -0 into 0, as it does when the sides are two ranks.
@@ -50,10 +55,18 @@ ShardSum::Tensors ShardSum::sum_of(Tensors left, Tensors right) {
   return left;
 }
 
-void ShardSum::reduce() {
-  const Tensors total = sum_.total();
+void ShardSum::reduce(std::span<const double> factors) {
+  const torch::NoGradGuard no_grad;
+  Tensors total(parameters_.size());
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    Tensors sum = groups_[group].total();
+    for (Tensor& gradient : sum) {
+      if (gradient.defined() && factors[group] != 1) gradient.mul_(factors[group]);
+    }
+    total = group == 0 ? std::move(sum) : sum_of(std::move(total), std::move(sum));
+  }
   for (std::size_t i = 0; i < total.size(); ++i) parameters_[i].mutable_grad() = total[i];
-  copy_all(next_buffers_, reducer_.buffers());
+  if (!next_buffers_.empty()) copy_all(next_buffers_, reducer_.buffers());
   reducer_.reduce();
 }
 

@@ -19,7 +19,7 @@ class SmallTraining {
       : comm_(comm),
         scaler_(precision, comm.device()),
         plan_(plan_batch(batch, comm.world().size)),
-        training_({*model_.module(), optimizer_, scaler_, &ema_}, comm_, plan_, options, folder) {
+        training_(TrainedPart{*model_.module(), optimizer_, scaler_, {{&ema_}}}, comm_, plan_, options, folder) {
     training_.begin(sampler_);
   }
 

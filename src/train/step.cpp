@@ -58,12 +58,59 @@ void check_exact(const Reducer& reducer, std::int64_t num_shards) {
   }
 }
 
-void check_loss(const LossSum& loss) {
-  if (loss.sum.defined() && loss.sum.numel() == 1 && loss.count >= 0) return;
-  fail(ErrorKind::Config,
-       str("training: the loss of a micro-batch is ",
-           loss.sum.defined() ? str(loss.sum.numel(), " numbers") : "nothing", " for a count of ", loss.count),
-       "give one number, the sum of the losses, and how many they are");
+bool is_count(double count) { return std::isfinite(count) && count >= 0; }
+
+void check_loss(const Loss& loss) {
+  if (loss.terms.empty() || loss.terms.size() > kMostTerms || !loss.terms.front().count) {
+    fail(ErrorKind::Config,
+         str("training: the loss of a micro-batch has ", counted(std::ssize(loss.terms), "term"),
+             loss.terms.empty() ? "" : ", the first without a count"),
+         str("give 1 to ", kMostTerms, " terms, the first with a count"));
+  }
+  for (const auto& [name, sum, count, weight, min_count] : loss.terms) {
+    const bool is_scalar = sum.defined() && sum.numel() == 1;
+    if (is_scalar && is_count(count.value_or(0)) && is_count(min_count) && std::isfinite(weight)) continue;
+    fail(ErrorKind::Config,
+         str("training: the loss term '", name, "' of a micro-batch has ",
+             sum.defined() ? counted(sum.numel(), "element") : "no value", ", count ", count.value_or(0), ", weight ",
+             weight),
+         "give one element, the sum of the losses; a count of at least 0; and a finite weight");
+  }
+}
+
+// The first term of each group of terms that share a count.
+std::vector<std::size_t> groups_of(const Loss& loss) {
+  std::vector<std::size_t> groups;
+  for (std::size_t i = 0; i < loss.terms.size(); ++i) {
+    if (loss.terms[i].count) groups.push_back(i);
+  }
+  return groups;
+}
+
+Loss with_all_counts(Loss loss) {
+  for (std::size_t i = 1; i < loss.terms.size(); ++i) {
+    LossTerm& term = loss.terms[i];
+    if (term.count) continue;
+    term.count = loss.terms[i - 1].count;
+    term.min_count = loss.terms[i - 1].min_count;
+  }
+  return loss;
+}
+
+// What some terms add to the loss, before the division by their count; undefined if there is nothing to differentiate.
+Tensor objective_of(std::span<const LossTerm> terms) {
+  Tensor objective;
+  for (const LossTerm& term : terms) {
+    if (!contributes(term) || !term.sum.requires_grad()) continue;
+    const Tensor sum = term.weight == 1 ? term.sum : term.sum * term.weight;
+    objective = objective.defined() ? objective + sum : sum;
+  }
+  return objective;
+}
+
+// The first term that counts something: its count divides the gradient.
+std::size_t reference_term(const Tally& total) {
+  return std::ranges::find_if(total.terms, [](const auto& term) { return term.divisor() > 0; }) - total.terms.begin();
 }
 
 }  // namespace
@@ -86,7 +133,7 @@ Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int6
   check_parts(reducer, optimizer, num_batches, options.is_exact);
   reducer.set_step(options.step);
   optimizer.zero_grad();
-  if (options.is_exact && num_batches > 1) shards_.emplace(reducer);
+  if (options.is_exact && num_batches > 1) shards_.emplace(reducer, Buffers::Restart);
 }
 
 // All micro-batches but the last stay on this rank; in exact mode the last one does too, until all are added up.
@@ -99,47 +146,84 @@ void Step::begin_batch(const BatchName& name) {
   }
   const Communicator& comm = reducer_.comm();
   const std::int64_t number = name.number.value_or(num_batches_ * comm.world().rank + num_done_);
-  torch::manual_seed(random_key(options_.seed, Draw::MicroBatch, options_.step, number));
+  torch::manual_seed(options_.part == 0
+                         ? random_key(options_.seed, Draw::MicroBatch, options_.step, number)
+                         : random_key(options_.seed, Draw::MicroBatch, options_.step, number, options_.part));
   autocast_.emplace(comm.device().type(), scaler_.precision());
 }
 
-void Step::backward(const LossSum& loss) {
+void Step::backward(const Loss& given) {
   autocast_.reset();
-  check_loss(loss);
+  check_loss(given);
+  groups_ = groups_of(given);
+  const Loss loss = with_all_counts(given);
   losses_.add(loss, ids_);
-  if (scaler_.needs_normalizer()) agree_on_normalizer(loss.count);
-  if (loss.count > 0 && loss.sum.requires_grad()) scaler_.scaled(loss.sum).backward();
+  if (scaler_.needs_normalizer()) agree_on_normalizer(*loss.terms.front().count);
+  if (groups_.size() > 1 && !shards_) {
+    shards_.emplace(reducer_, options_.is_exact ? Buffers::Restart : Buffers::Continue);
+    shards_->begin_shard();
+  }
+  differentiate(loss);
   if (shards_) shards_->end_shard();
   no_sync_.reset();
   ++num_done_;
 }
 
+// A backward pass for each count.
+void Step::differentiate(const Loss& loss) {
+  const std::span<const LossTerm> terms = loss.terms;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const bool is_last = g + 1 == groups_.size();
+    const std::size_t end = is_last ? terms.size() : groups_[g + 1];
+    const Tensor objective = objective_of(terms.subspan(groups_[g], end - groups_[g]));
+    if (objective.defined()) scaler_.scaled(objective).backward({}, /*retain_graph=*/!is_last);
+    if (shards_) shards_->take(g);
+  }
+}
+
 StepResult Step::update(double lr, double max_norm) {
   if (!std::isfinite(lr)) {
     fail(ErrorKind::Config, str("training: the learning rate of step ", options_.step + 1, " is ", lr),
-         "give a number: this one would spoil every weight");
+         "give a finite number");
   }
   if (num_batches_ == 0 && scaler_.needs_normalizer()) agree_on_normalizer(0);
-  if (shards_) {
-    shards_->reduce();
-  } else if (num_batches_ == 0) {
-    reducer_.reduce();  // the others need to hear that nothing comes from here
-  } else {
-    reducer_.finish();
-  }
-  const Tally total = losses_.total();
-  StepResult result = update_by_mean_of(total.count, lr, max_norm);
-  result.loss = total.sum / total.count;
+  const Tally total = reduce();
+  const std::size_t first = reference_term(total);
+  StepResult result = update_by_mean_of(total.terms[first].divisor(), lr, max_norm);
+  result.terms = losses_.means(total);
+  for (const auto& [name, mean] : result.terms) result.loss += mean;
+  result.count = total.terms[0].count;
   result.work = static_cast<std::int64_t>(total.work);
   check_result(result);
   return result;
 }
 
+// Leaves in `.grad` the sum over all ranks: what becomes the gradient of the mean when divided by the count of the
+// reference term.
+Tally Step::reduce() {
+  if (!shards_) {
+    if (num_batches_ == 0) {
+      reducer_.reduce();  // the other ranks need to know that nothing comes from here
+    } else {
+      reducer_.finish();
+    }
+    return losses_.total();
+  }
+  const Tally total = losses_.total();
+  std::vector<double> factors;
+  for (const std::size_t term : groups_) {
+    const double divisor = total.terms[term].divisor();
+    factors.push_back(divisor > 0 ? total.terms[reference_term(total)].divisor() / divisor : 0);
+  }
+  shards_->reduce(factors);
+  return total;
+}
+
 // Before the first backward pass of a scaled loss; every rank comes here. Rank 0 decides, by its first micro-batch,
 // which is the same on any number of ranks.
-void Step::agree_on_normalizer(std::int64_t count) {
+void Step::agree_on_normalizer(double count) {
   Communicator& comm = reducer_.comm();
-  const std::int64_t estimate = count * num_batches_ * comm.world().size;
+  const auto estimate = static_cast<std::int64_t>(count * static_cast<double>(num_batches_ * comm.world().size));
   const Tensor agreed = torch::full({}, estimate, torch::device(comm.device()).dtype(torch::kLong));
   comm.broadcast(agreed).wait();
   comm.confirm();
@@ -161,7 +245,7 @@ StepResult Step::update_by_mean_of(double count, double lr, double max_norm) {
   optimizer_.update(lr, max_norm > 0 ? divisor / clip_coefficient(norm, max_norm) : divisor, overflow);
   scaler_.update(overflow);
   const double norm_value = norm.item<double>();
-  return {.count = static_cast<std::int64_t>(count), .norm = norm_value, .was_skipped = !std::isfinite(norm_value)};
+  return {.norm = norm_value, .was_skipped = !std::isfinite(norm_value)};
 }
 
 void Step::check_result(const StepResult& result) const {

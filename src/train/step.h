@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "ddp/reducer.h"
 #include "train/shard_sum.h"
@@ -38,13 +39,15 @@ class Step {
 
   // What follows, up to `backward`, runs under Autocast.
   void begin_batch(const BatchName& name);
-  void backward(const LossSum& loss);
+  void backward(const Loss& loss);
   bool has_all() const { return num_done_ == num_batches_; }
 
   StepResult update(double lr, double max_norm);
 
  private:
-  void agree_on_normalizer(std::int64_t count);
+  void agree_on_normalizer(double count);
+  void differentiate(const Loss& loss);
+  Tally reduce();
   StepResult update_by_mean_of(double count, double lr, double max_norm);
   void check_result(const StepResult& result) const;
 
@@ -57,7 +60,8 @@ class Step {
   std::span<const std::int64_t> ids_;  // of the micro-batch in work
   StepLoss losses_;
   SumGuard sums_;
-  std::optional<ShardSum> shards_;  // in exact mode
+  std::optional<ShardSum> shards_;   // in exact mode, or where terms have different counts
+  std::vector<std::size_t> groups_;  // the first term of each group of terms that share a count
   std::optional<NoSync> no_sync_;
   std::optional<Autocast> autocast_;
 };

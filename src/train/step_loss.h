@@ -3,57 +3,71 @@
 #include <tandem/communicator.h>
 #include <tandem/train_step.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace tandem {
 
-// Losses added up, and how many they are.
-struct Tally {
-  double sum = 0;
-  double count = 0;
-  double work = 0;
-  double num_batches = 0;
+constexpr std::size_t kMostTerms = 16;
 
-  friend Tally operator+(const Tally& a, const Tally& b) {
-    return {a.sum + b.sum, a.count + b.count, a.work + b.work, a.num_batches + b.num_batches};
-  }
+// Losses added up, as ranks exchange them: numbers only, and equally many whatever the number of terms.
+struct Tally {
+  struct Term {
+    double sum = 0;  // weighted
+    double count = 0;
+    double min_count = 0;
+
+    double divisor() const { return std::max(count, min_count); }
+  };
+
+  double num_batches = 0;
+  double work = 0;
+  double names = 0;  // hash of the names of the terms; 0: no batch
+  double num_terms = 0;
+  std::array<Term, kMostTerms> terms = {};
+
+  friend Tally operator+(const Tally& a, const Tally& b);
 };
 
-// The losses of one step. They are looked at when all have been computed: to read one makes the host wait for a GPU.
+// The losses of one step. They are read when all have been computed, since reading one makes the host wait for a GPU.
 class StepLoss {
  public:
   StepLoss(const StepOptions& options, Communicator& comm)
       : step_(options.step), is_exact_(options.is_exact), comm_(comm) {}
 
-  // Of the next micro-batch of this rank.
-  void add(const LossSum& loss, std::span<const std::int64_t> ids) {
-    losses_.push_back({loss.sum.detach(), loss.count, loss.work, {ids.begin(), ids.end()}});
-  }
+  // Of the next micro-batch of this rank; every term has a count.
+  void add(const Loss& loss, std::span<const std::int64_t> ids);
 
-  // Over all micro-batches of all ranks, along the tree of exact mode. What is not finite, or counts nothing, is the
-  // same Error on every rank.
+  // Over all micro-batches of all ranks, along the tree of exact mode; one collective. A loss that is not finite, or
+  // whose count is 0, is the same Error on every rank.
   Tally total() const;
 
+  // Name and weighted mean of each term; this rank knows no names if it had no micro-batch.
+  std::vector<std::pair<std::string, double>> means(const Tally& total) const;
+
  private:
+  struct BatchLoss {
+    Loss loss;
+    std::vector<std::int64_t> ids;
+  };
+
   Tally mine() const;
   std::vector<Tally> gather(const Tally& mine) const;
+  void check(const std::vector<Tally>& ranks) const;
   [[noreturn]] void fail_not_finite() const;
-
-  struct BatchLoss {
-    torch::Tensor sum;
-    std::int64_t count = 0;
-    std::int64_t work = 0;
-    std::vector<std::int64_t> ids;
-
-    double value() const { return count == 0 ? 0 : sum.item<double>(); }  // the mean of nothing is not a number
-  };
 
   std::int64_t step_;
   bool is_exact_;
   Communicator& comm_;
   std::vector<BatchLoss> losses_;
 };
+
+// Whether a term adds to the loss: a sum over no samples may be anything, such as nan.
+inline bool contributes(const LossTerm& term) { return *term.count > 0 || term.min_count > 0; }
 
 }  // namespace tandem

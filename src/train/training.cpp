@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "checkpoint/folder.h"
+#include "train/resume.h"
+#include "train/run_files.h"
 #include "train/run_state.h"
 #include "train/stop_request.h"
 
@@ -25,10 +27,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kCheckReplicasEvery = 100;  // steps
-constexpr std::string_view kWeights = "weights:";
 constexpr char kSave = 's';  // a wish
 
-// What --resume asks for.
+// Where a run starts.
 struct ResumePoint {
   fs::path path;  // empty: begin anew
   bool weights_only = false;
@@ -42,7 +43,7 @@ fs::path checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) 
 
 // Of a folder of checkpoints, or of a run.
 fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) {
-  const fs::path inner = folder / "checkpoints";
+  const fs::path inner = folder / kCheckpointsFolder;
   fs::path path = checkpoint_in(fs::is_directory(inner) ? inner : folder, notes);
   if (path.empty()) {
     fail(ErrorKind::Checkpoint,
@@ -61,16 +62,18 @@ void check_no_checkpoints(const fs::path& folder) {
        "give it another folder or name, remove that one, or go on with --resume auto");
 }
 
-ResumePoint find_resume_point(const std::string& resume, const fs::path& folder, std::vector<std::string>& notes) {
-  if (resume == "auto") return {folder.empty() ? folder : checkpoint_in(folder, notes)};
-  if (resume == "latest") return {needed_checkpoint_in(folder, notes)};
-  const bool begins_anew = resume == "no" || resume.starts_with(kWeights);
-  const fs::path path = begins_anew ? fs::path() : needed_checkpoint_in(resume, notes);
-  const bool is_own = !begins_anew && fs::weakly_canonical(path).parent_path() == fs::weakly_canonical(folder);
+ResumePoint find_resume_point(const ResumeRequest& request, const fs::path& folder, std::vector<std::string>& notes) {
+  using From = ResumeRequest::From;
+  if (request.from == From::Auto) return {folder.empty() ? folder : checkpoint_in(folder, notes)};
+  if (request.from == From::Latest) return {needed_checkpoint_in(folder, notes)};
+  if (request.from == From::LatestWeights) {
+    fail(ErrorKind::Checkpoint, "resume: 'weights' needs run_worker, which knows the latest run", "give weights:PATH");
+  }
+  const fs::path path = request.is_new_run() ? fs::path() : needed_checkpoint_in(request.path, notes);
+  const bool is_own = !request.is_new_run() && fs::weakly_canonical(path).parent_path() == fs::weakly_canonical(folder);
   if (!folder.empty() && !is_own) check_no_checkpoints(folder);
-  if (!begins_anew) return {path};
-  if (resume == "no") return {};
-  return {needed_checkpoint_in(resume.substr(kWeights.size()), notes), true};
+  if (request.from != From::Weights) return {path};
+  return {needed_checkpoint_in(request.path, notes), true};
 }
 
 // A folder that cannot be written to is better known now than after hours.
@@ -183,7 +186,7 @@ void Training::Run::resume() {
   if (comm.world().is_main()) {
     // After a restart by the launcher, what the attempt before has saved counts.
     const bool is_restart = read_worker_env().restart_count > 0 && !folder.empty() && find_checkpoint(folder).path;
-    point = find_resume_point(is_restart ? "auto" : options.resume, folder, notes);
+    point = find_resume_point(is_restart ? ResumeRequest() : parse_resume(options.resume), folder, notes);
     if (!folder.empty()) try_folder(folder);
   }
   const fs::path path = comm.all_gather_bytes(point.path.native()).front();
@@ -222,7 +225,7 @@ bool Training::Run::agree_on_wishes() {
 }
 
 void Training::Run::compare_replicas() {
-  check_replicas(state.parts.module, state.comm);
+  for (const TrainedPart& part : state.parts) check_replicas(part.module, state.comm);
   replicas_equal_at = step;
 }
 
@@ -237,14 +240,18 @@ void Training::Run::wait_for_save() {
   if (!folder.empty()) on_first_rank(state.comm, [&] { saver->finish(); });
 }
 
-Training::Training(const TrainedParts& parts, Communicator& comm, const BatchPlan& plan, const TrainingOptions& options,
-                   fs::path folder)
-    : run_(new Run{.state = {parts, comm, plan, {}}, .options = options, .folder = std::move(folder)}) {
+Training::Training(std::vector<TrainedPart> parts, Communicator& comm, const BatchPlan& plan,
+                   const TrainingOptions& options, fs::path folder, std::vector<KeptState> kept)
+    : run_(new Run{.state = {std::move(parts), std::move(kept), comm, plan, {}},
+                   .options = options,
+                   .folder = std::move(folder)}) {
   validate(options);
   run_->stop_request.emplace();
   run_->started_at = start_of_run();
   set_threads(options.threads, plan.is_exact);
-  if (plan.is_exact) check_no_sync_batchnorm(parts.module);
+  for (const TrainedPart& part : run_->state.parts) {
+    if (plan.is_exact) check_no_sync_batchnorm(part.module);
+  }
   if (comm.world().is_main() && !run_->folder.empty()) run_->saver.emplace(run_->folder, options.retention);
 }
 
@@ -289,7 +296,9 @@ StepOptions Training::step_options(double lr, double max_norm) const {
 void Training::end_step(std::optional<double> metric) {
   Run& run = *run_;
   ++run.step;
-  if (run.state.parts.ema != nullptr) run.state.parts.ema->update();
+  for (const TrainedPart& part : run.state.parts) {
+    for (const NamedAverage& average : part.averages) average.average->update();
+  }
   const bool is_wanted = run.agree_on_wishes();
   const std::int64_t every = run.options.save_every;
   const bool is_due = every > 0 && run.step % every == 0;

@@ -251,7 +251,7 @@ TEST(Training, RefusesASynchronisedBatchNormInExactMode) {
   LossScaler scaler(Precision::Fp32, torch::kCPU);
   const BatchPlan plan = plan_batch(kFourShards, 1);
   EXPECT_EQ(error_of([&] {
-              Training({*net, optimizer, scaler}, comm, plan, {});
+              Training(TrainedPart{*net, optimizer, scaler}, comm, plan, {});
             }).message(),
             "training: norm normalizes over all ranks, so bits depend on their number");
 }
@@ -264,7 +264,7 @@ TEST(D4, AStepIsOneUpdateHoweverManyMicroBatchesItHas) {
   LossScaler scaler(Precision::Fp32, torch::kCPU);
   const BatchPlan plan = plan_batch({.batch_size = 1, .accumulate = 16}, 1);
   Sampler sampler({.num_samples = 48, .batch_size = 1, .batches_per_step = plan.batches_per_step()}, {});
-  Training training({*model.module(), optimizer, scaler}, comm, plan, {.epochs = 1});
+  Training training(TrainedPart{*model.module(), optimizer, scaler}, comm, plan, {.epochs = 1});
   training.begin(sampler);
   EXPECT_EQ(training.num_steps(), 3);
   int num_updates = 0;
@@ -329,7 +329,7 @@ TEST(Training, UsesEachSampleAsOftenAsToldThoughTheGlobalBatchChanges) {
       const BatchPlan plan = plan_batch({.batch_size = 12}, world.size);
       Sampler sampler({.num_samples = 48, .batch_size = 12, .batches_per_step = plan.batches_per_step()},
                       shard_of(world));
-      Training training({*model.module(), optimizer, scaler}, comm, plan, {.epochs = 2}, folder / "run");
+      Training training(TrainedPart{*model.module(), optimizer, scaler}, comm, plan, {.epochs = 2}, folder / "run");
       training.begin(sampler);
       EXPECT_EQ(training.num_steps(), num_steps);
       while (training.has_next()) {
@@ -378,7 +378,7 @@ TEST(Training, SaysWhatIsMissingOrCannotBe) {
   Sgd optimizer(*net);
   LossScaler scaler(Precision::Fp32, torch::kCPU);
   const BatchPlan plan = plan_batch({.batch_size = 1}, 1);
-  const Training training({*net, optimizer, scaler}, comm, plan, {});
+  const Training training(TrainedPart{*net, optimizer, scaler}, comm, plan, {});
   EXPECT_EQ(error_of([&] { training.has_next(); }).message(), "training: has_next() before begin()");
   EXPECT_EQ(error_of([] { validate(TrainingOptions{.epochs = -1}); }).message(), "epochs is -1");
   EXPECT_EQ(error_of([] { validate(TrainingOptions{.threads = 0}); }).message(), "threads is 0");

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <tandem/accelerator.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+namespace detail {
+
+// Reads step after step.
+template <class Samples>
+class StepReader {
+ public:
+  using Step = decltype(std::declval<Samples&>().next());
+
+  StepReader(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), samples_(samples) {}
+  StepReader(const StepReader&) = delete;
+  StepReader& operator=(const StepReader&) = delete;
+  ~StepReader() { accelerator_.end_loop(); }
+
+  // The micro-batches of this rank; none: the run has ended.
+  Step read() {
+    const auto begin = std::chrono::steady_clock::now();
+    if (!accelerator_.has_next()) return {};
+    Step step = samples_.next();
+    std::vector<BatchName> names;
+    for (const auto& batch : step) names.push_back(name_of(batch));
+    accelerator_.begin_step(std::move(names), std::chrono::steady_clock::now() - begin);
+    return step;
+  }
+
+ private:
+  Accelerator& accelerator_;
+  Samples& samples_;
+};
+
+// The end of a loop, which knows by itself when it is over.
+struct LoopEnd {};
+
+template <class Loop>
+class LoopIterator {
+ public:
+  explicit LoopIterator(Loop& loop) : loop_(&loop) {}
+  decltype(auto) operator*() const { return loop_->current(); }
+  LoopIterator& operator++() {
+    loop_->advance();
+    return *this;
+  }
+  bool operator==(LoopEnd) const { return loop_->is_over(); }
+
+ private:
+  Loop* loop_;
+};
+
+}  // namespace detail
+
+// The micro-batches of this rank, step after step. Goes through them once.
+template <class Samples>
+class Batches {
+ public:
+  using Step = typename detail::StepReader<Samples>::Step;
+
+  Batches(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), reader_(accelerator, samples) {}
+
+  detail::LoopIterator<Batches> begin() {
+    step_ = reader_.read();
+    return detail::LoopIterator(*this);
+  }
+  detail::LoopEnd end() const { return {}; }
+
+ private:
+  friend class detail::LoopIterator<Batches>;
+  const typename Step::value_type& current() const { return step_[index_]; }
+  bool is_over() const { return step_.empty(); }
+
+  void advance() {
+    accelerator_.next_batch();
+    if (++index_ < step_.size()) return;
+    accelerator_.end_step();
+    index_ = 0;
+    step_ = reader_.read();
+  }
+
+  Accelerator& accelerator_;
+  detail::StepReader<Samples> reader_;
+  Step step_;
+  std::size_t index_ = 0;
+};
+
+// The steps of a run, of which each trains one or several parts. Goes through them once.
+template <class Samples>
+class Steps {
+ public:
+  using Step = typename detail::StepReader<Samples>::Step;
+
+  Steps(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), reader_(accelerator, samples) {}
+
+  std::int64_t index() const { return index_; }  // of this step, from 0: what a learning rate schedule depends on
+  const Step& batches() const { return step_; }  // the micro-batches of this rank
+
+  // One update of the part from the loss of all micro-batches, as train_step does it: `loss_fn` gets a batch and returns
+  // a LossSum or a Loss. The other parts get no gradients meanwhile, neither computed nor exchanged.
+  template <class LossFn>
+  StepResult train(std::string_view part, const UpdateOptions& options, LossFn&& loss_fn) {
+    return accelerator_.train_part(part, detail::micro_batches(step_, loss_fn), options);
+  }
+
+  detail::LoopIterator<Steps> begin() {
+    read();
+    return detail::LoopIterator(*this);
+  }
+  detail::LoopEnd end() const { return {}; }
+
+ private:
+  friend class detail::LoopIterator<Steps>;
+  Steps& current() { return *this; }
+  bool is_over() const { return step_.empty(); }
+
+  void advance() {
+    accelerator_.end_step();
+    read();
+  }
+
+  void read() {
+    step_ = reader_.read();
+    index_ = accelerator_.completed_steps();
+  }
+
+  Accelerator& accelerator_;
+  detail::StepReader<Samples> reader_;
+  Step step_;
+  std::int64_t index_ = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+#include <tandem/train_step.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error_test.h"
+#include "base/text.h"
+#include "multiproc/run_ranks.h"
+
+namespace tandem {
+namespace {
+
+using torch::Tensor;
+
+// Samples with weights, of which a micro-batch may have none.
+struct Rows {
+  Tensor x;
+  Tensor y;
+  Tensor scores;
+};
+
+Rows rows_of(std::int64_t begin, std::int64_t end) {
+  const Tensor i = torch::arange(begin, end, torch::kDouble).unsqueeze(1);
+  return {torch::cat({torch::sin(i), torch::cos(1.3 * i), torch::sin(0.7 * i + 1)}, 1), torch::cos(2.1 * i),
+          torch::sin(0.37 * i).abs() + 0.05};
+}
+
+torch::nn::Linear make_net() {
+  torch::manual_seed(3);
+  torch::nn::Linear net(3, 1);
+  net->to(torch::kDouble);
+  return net;
+}
+
+constexpr double kBoxWeight = 7.5;
+
+// As plain LibTorch has it, on the whole batch: two terms divided by the sum of scores, one by the number of samples.
+Tensor joined_loss(torch::nn::Linear& net, const Rows& rows) {
+  const Tensor error = net(rows.x) - rows.y;
+  const Tensor box = (error.abs() * rows.scores).sum() / rows.scores.sum();
+  const Tensor cls = error.square().sum() / rows.scores.sum();
+  const Tensor size = error.pow(4).sum() / static_cast<double>(rows.x.size(0));
+  return kBoxWeight * box + cls + 0.5 * size;
+}
+
+template <class Model>
+Loss terms_of(Model& model, const Rows& rows) {
+  const Tensor error = model(rows.x) - rows.y;
+  return {{{.name = "box",
+            .sum = (error.abs() * rows.scores).sum(),
+            .count = rows.scores.sum().template item<double>(),
+            .weight = kBoxWeight},
+           {.name = "cls", .sum = error.square().sum()},
+           {.name = "size", .sum = error.pow(4).sum(), .count = rows.x.size(0), .weight = 0.5}}};
+}
+
+// 7 samples on the first rank, fewer on each that follows, in micro-batches of unequal size.
+std::vector<Rows> micro_batches(int rank, int num_batches) {
+  std::vector<Rows> batches;
+  std::int64_t begin = rank * 10;
+  for (int k = 0; k < num_batches; ++k) {
+    const std::int64_t size = 7 - 2 * rank + k;
+    batches.push_back(rows_of(begin, begin + size));
+    begin += size;
+  }
+  return batches;
+}
+
+Rows all_rows(int num_ranks, int num_batches) {
+  std::vector<Tensor> x, y, scores;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    for (const Rows& rows : micro_batches(rank, num_batches)) {
+      x.push_back(rows.x);
+      y.push_back(rows.y);
+      scores.push_back(rows.scores);
+    }
+  }
+  return {torch::cat(x), torch::cat(y), torch::cat(scores)};
+}
+
+void expect_joined_step(int num_batches, bool is_exact) {
+  for (const int num_ranks : {1, 2, 3}) {
+    if (is_exact && num_ranks == 3) continue;
+    run_ranks(num_ranks, [&](const World& world) {
+      Communicator comm = Communicator::join();
+      torch::nn::Linear net = make_net();
+      DistributedDataParallel model(net, comm);
+      Sgd optimizer(*net);
+      LossScaler scaler(Precision::Fp32, comm.device());
+      const StepResult result = train_step(
+          model, optimizer, scaler, micro_batches(world.rank, num_batches),
+          [&](const Rows& rows) { return terms_of(model, rows); }, {.lr = 0.1, .is_exact = is_exact});
+
+      torch::nn::Linear plain = make_net();
+      torch::optim::SGD plain_optimizer(plain->parameters(), 0.1);
+      const Tensor loss = joined_loss(plain, all_rows(num_ranks, num_batches));
+      loss.backward();
+      double squares = 0;
+      for (const Tensor& parameter : plain->parameters()) squares += parameter.grad().square().sum().item<double>();
+      plain_optimizer.step();
+
+      EXPECT_NEAR(result.loss, loss.item<double>(), 1e-12);
+      EXPECT_NEAR(result.norm, std::sqrt(squares), 1e-6);
+      EXPECT_TRUE(torch::allclose(net->weight, plain->weight, 1e-6, 1e-9)) << net->weight - plain->weight;
+      EXPECT_TRUE(torch::allclose(net->bias, plain->bias, 1e-6, 1e-9));
+      ASSERT_EQ(result.terms.size(), 3U);
+      EXPECT_EQ(result.terms[0].first, "box");
+      EXPECT_NEAR(result.terms[0].second + result.terms[1].second + result.terms[2].second, result.loss, 1e-12);
+    });
+  }
+}
+
+TEST(LossTerms, WithRealCountsAreThoseOfTheJoinedBatch) { expect_joined_step(1, /*is_exact=*/false); }
+TEST(LossTerms, AreSoOverSeveralMicroBatches) { expect_joined_step(3, /*is_exact=*/false); }
+TEST(LossTerms, AreSoInExactMode) { expect_joined_step(2, /*is_exact=*/true); }
+
+// One parameter w = 0 and a loss of w * x for each x: its gradient is the mean of x.
+struct OneWeight {
+  OneWeight() : comm(Communicator::join()), net(torch::nn::LinearOptions(1, 1).bias(false)) {
+    torch::NoGradGuard no_grad;
+    net->weight.zero_();
+  }
+  StepResult step(const std::function<Loss(const Tensor&)>& loss_of) {
+    DistributedDataParallel model(net, comm);
+    Sgd optimizer(*net);
+    LossScaler scaler(Precision::Fp32, comm.device());
+    const std::vector<double> batches = {2};
+    return train_step(model, optimizer, scaler, batches,
+                      [&](double x) { return loss_of(model(torch::full({1, 1}, x)).sum()); }, {.lr = 1});
+  }
+  Communicator comm;
+  torch::nn::Linear net;
+};
+
+TEST(LossTerms, HaveALowerBoundOfTheirCount) {
+  OneWeight one;
+  const auto loss = [](const Tensor& sum) {
+    return Loss({{.name = "cls", .sum = sum, .count = 0.25, .weight = 3, .min_count = 1}, {.name = "dfl", .sum = sum}});
+  };
+  const StepResult result = one.step(loss);
+  EXPECT_EQ(one.net->weight.item<double>(), -(3 * 2 + 2)) << "divided by 1, not by 0.25";
+  EXPECT_EQ(result.count, 0.25);
+}
+
+TEST(LossTerms, OfNothingAddNothing) {
+  OneWeight one;
+  const auto loss = [](const Tensor& sum) {
+    return Loss({{.name = "empty", .sum = sum * NAN, .count = 0.0}, {.name = "full", .sum = sum, .count = 4.0}});
+  };
+  const StepResult result = one.step(loss);
+  EXPECT_EQ(one.net->weight.item<double>(), -0.5);
+  EXPECT_EQ(result.terms[0].second, 0);
+}
+
+TEST(LossTerms, ThatAreWrongAreNamed) {
+  OneWeight one;
+  const auto error_with = [&](std::vector<LossTerm> terms) {
+    return error_of([&] { one.step([&](const Tensor&) { return Loss(terms); }); });
+  };
+  const Tensor sum = torch::ones({});
+  EXPECT_EQ(error_with({}).kind(), ErrorKind::Config);
+  EXPECT_EQ(error_with({{.name = "a", .sum = sum}}).kind(), ErrorKind::Config) << "no count";
+  EXPECT_NE(error_with({{.name = "two", .sum = torch::ones({2}), .count = 1}}).message().find("'two'"), std::string::npos);
+  EXPECT_NE(error_with({{.name = "neg", .sum = sum, .count = -1}}).message().find("-1"), std::string::npos);
+  EXPECT_NE(error_with({{.name = "inf", .sum = sum, .count = 1, .weight = INFINITY}}).message().find("inf"),
+            std::string::npos);
+  EXPECT_EQ(error_with(std::vector<LossTerm>(17, {.name = "a", .sum = sum, .count = 1})).kind(), ErrorKind::Config);
+}
+
+TEST(LossTerms, ThatDifferBetweenRanksAreAnErrorOnBoth) {
+  run_ranks(2, [](const World& world) {
+    OneWeight one;
+    const Error error = error_of([&] {
+      one.step([&](const Tensor& sum) { return Loss({{.name = str("rank", world.rank), .sum = sum, .count = 1}}); });
+    });
+    EXPECT_EQ(error.kind(), ErrorKind::Data);
+    EXPECT_NE(error.message().find("terms"), std::string::npos) << error.message();
+  });
+}
+
+}  // namespace
+}  // namespace tandem
