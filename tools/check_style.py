@@ -40,7 +40,7 @@ RUN_WORKER = r"^src/train/run_worker\.|^include/tandem/run_worker\.h$"
 STRAY_CALLS = (  # what is wrong, how it looks, the folders watched, the paths where it is right
     ("argv belongs to main, config/ and run_worker",
      r"\bargv\b",
-     ALL, rf"(?:^|/)main\.cpp$|^examples/|^src/config/|^src/launch/spawn\.cpp$|{RUN_WORKER}|{TESTS}"),
+     ALL, rf"(?:^|/)main\.cpp$|^examples/|^src/config/|^src/launch/ranks/spawn\.cpp$|{RUN_WORKER}|{TESTS}"),
     ("the environment belongs to src/base/worker_env.cpp",
      r"\b(?:(?:secure_)?getenv|setenv|unsetenv|putenv|environ)\b",
      ALL, rf"^src/base/worker_env\.cpp$|{TESTS}"),
@@ -55,7 +55,7 @@ STRAY_CALLS = (  # what is wrong, how it looks, the folders watched, the paths w
      LIBRARY, NOWHERE),
     ("only a process that spawn.cpp or guard.cpp made, or a test, ends this way",
      r"(?<![\w.>])_exit\s*\(",
-     LIBRARY, rf"^src/launch/(?:guard|spawn)\.cpp$|{TESTS}"),
+     LIBRARY, rf"^src/launch/ranks/(?:guard|spawn)\.cpp$|{TESTS}"),
     ("only run_worker, src/cli/main.cpp and what calls a dataset catch everything",
      r"\bcatch\s*\(\s*(?:\.\.\.|(?:const\s+)?std::exception\b)",
      ALL, rf"^src/cli/main\.cpp$|^src/data/loader\.cpp$|{RUN_WORKER}|{TESTS}"),

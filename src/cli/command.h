@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/options.h"
+#include "launch/plan/options.h"
 
 namespace tandem {
 

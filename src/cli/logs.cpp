@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/job_argument.h"
-#include "launch/job.h"
-#include "launch/log_tail.h"
+#include "launch/jobs/job.h"
+#include "launch/output/log_tail.h"
 
 namespace tandem {
 namespace {

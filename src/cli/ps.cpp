@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "launch/job.h"
+#include "launch/jobs/job.h"
 
 namespace tandem {
 namespace {

@@ -10,11 +10,11 @@
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "cli/command.h"
-#include "launch/detach.h"
+#include "launch/jobs/detach.h"
 #include "launch/launch.h"
-#include "launch/outer.h"
-#include "launch/plan.h"
-#include "launch/program.h"
+#include "launch/plan/outer.h"
+#include "launch/plan/plan.h"
+#include "launch/plan/program.h"
 
 namespace tandem {
 namespace {

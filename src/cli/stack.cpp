@@ -4,8 +4,8 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/job_argument.h"
-#include "launch/inspect.h"
-#include "launch/job.h"
+#include "launch/cause/inspect.h"
+#include "launch/jobs/job.h"
 
 namespace tandem {
 namespace {

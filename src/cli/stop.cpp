@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/job_argument.h"
-#include "launch/job.h"
-#include "launch/proc.h"
+#include "launch/jobs/job.h"
+#include "launch/ranks/proc.h"
 
 namespace tandem {
 namespace {

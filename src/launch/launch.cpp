@@ -19,11 +19,11 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "base/worker_env.h"
-#include "launch/error_file.h"
-#include "launch/port.h"
-#include "launch/python.h"
+#include "launch/cause/error_file.h"
+#include "launch/cause/python.h"
+#include "launch/cause/report.h"
 #include "launch/rank_group.h"
-#include "launch/report.h"
+#include "launch/ranks/port.h"
 
 namespace tandem {
 namespace {

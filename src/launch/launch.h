@@ -3,9 +3,9 @@
 #include <string>
 
 #include "base/json.h"
-#include "launch/detach.h"
-#include "launch/options.h"
-#include "launch/plan.h"
+#include "launch/jobs/detach.h"
+#include "launch/plan/options.h"
+#include "launch/plan/plan.h"
 
 namespace tandem {
 

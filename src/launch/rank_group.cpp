@@ -10,8 +10,8 @@
 
 #include "base/text.h"
 #include "base/worker_env.h"
-#include "launch/inspect.h"
-#include "launch/leftovers.h"
+#include "launch/cause/inspect.h"
+#include "launch/ranks/leftovers.h"
 
 namespace tandem {
 namespace {

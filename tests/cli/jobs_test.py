@@ -15,7 +15,7 @@ import threading
 import unittest
 
 TANDEM = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin" / "tandem"
-SITECUSTOMIZE = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "src/launch/python/sitecustomize.py"
+SITECUSTOMIZE = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "src/launch/cause/sitecustomize.py"
 
 
 def started_ticks(pid: int) -> int:

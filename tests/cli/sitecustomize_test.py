@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "src/launch/python/sitecustomize.py"
+SCRIPT = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "src/launch/cause/sitecustomize.py"
 STACK_SIGNAL = 50
 
 

@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/worker_env.h"
-#include "launch/port.h"
+#include "launch/ranks/port.h"
 
 namespace tandem {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/spawn.h"
+#include "launch/ranks/spawn.h"
 
 namespace tandem {
 

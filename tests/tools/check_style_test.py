@@ -140,7 +140,7 @@ class CallTest(TreeTest):
         wrong = ("src/ddp/a.cpp", "recipes/detect/data.cpp", "bench/a.cpp", "src/launch/plan.cpp")
         right = (
             "recipes/detect/main.cpp", "examples/01_hello_ranks/hello_ranks.cpp", "src/config/flags.cpp",
-            "src/train/run_worker.cpp", "include/tandem/run_worker.h", "src/launch/spawn.cpp", "tests/cli/a.cpp",
+            "src/train/run_worker.cpp", "include/tandem/run_worker.h", "src/launch/ranks/spawn.cpp", "tests/cli/a.cpp",
             "src/config/flags_test.cpp",
         )
         self.stray("g(argc, argv)", wrong, right)
@@ -166,10 +166,10 @@ class CallTest(TreeTest):
         self.green({"src/ddp/a.cpp": "void f() { write_all(file, text); }\nbool t = isatty(STDERR_FILENO);\n"})
 
     def test_the_library_never_exits(self) -> None:
-        wrong = ("src/launch/spawn.cpp", "include/tandem/a.h", "models/a.cpp", "recipes/a/main.cpp")
+        wrong = ("src/launch/ranks/spawn.cpp", "include/tandem/a.h", "models/a.cpp", "recipes/a/main.cpp")
         for call in ("exit(1)", "std::exit(1)", "::abort()", "quick_exit(1)", "_Exit(1)", "std::terminate()"):
             self.stray(call, wrong, ("tests/a.cpp",))
-        self.stray("::_exit(127)", ("src/launch/launch.cpp",), ("src/launch/spawn.cpp", "src/launch/guard.cpp", "src/launch/a_test.cpp"))
+        self.stray("::_exit(127)", ("src/launch/launch.cpp",), ("src/launch/ranks/spawn.cpp", "src/launch/ranks/guard.cpp", "src/launch/a_test.cpp"))
         self.green({"src/comm/a.h": "void abort();\nvoid Group::abort() { group_->abort(); x.exit(); on_exit(1); }\n"})
 
     def test_everything_is_caught_in_few_places(self) -> None:

@@ -1,0 +1,88 @@
+#include "launch/cause/cause.h"
+
+#include <tandem/error.h>
+
+#include <algorithm>
+#include <csignal>
+#include <tuple>
+#include <utility>
+
+#include "launch/cause/error_file.h"
+
+namespace tandem {
+namespace {
+
+// Faults of the program itself. A rank that we stop may still end by one, while the kernel writes its core file: so
+// they count even then.
+bool is_fault(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGSYS;
+}
+
+Evidence evidence_of(const RankEnd& end) {
+  Evidence from_file = read_error_file(end.error_file);
+  if (!from_file.error.empty()) return from_file;
+  Evidence evidence = find_evidence(end.output);
+  const bool is_worker_of_ours = evidence.error.starts_with("error: ");
+  if (is_worker_of_ours && end.status.code == exit_code(ErrorKind::Comm)) evidence.about_peer = true;
+  return evidence;
+}
+
+// Someone pressed Ctrl-C; that is nobody's error.
+bool is_interrupt(const Evidence& evidence) { return evidence.error.starts_with("KeyboardInterrupt"); }
+
+Part part_by_word(const Evidence& evidence) { return evidence.about_peer ? Part::LostPeer : Part::OwnError; }
+
+Part part_of(const RankEnd& end, const Evidence& evidence, bool after_lost_peer) {
+  const bool has_word = !evidence.error.empty() && !is_interrupt(evidence);
+  if (is_fault(end.status.signal)) return Part::OwnError;
+  const bool spoke_first = after_lost_peer && has_word && evidence.at_end;
+  if (end.told_to_stop) return spoke_first ? part_by_word(evidence) : Part::Stopped;
+  if (end.status.ok()) return Part::Succeeded;
+  // torch's watchdog aborts a process whose peer is lost.
+  const bool is_killed = end.status.signal != 0 && end.status.signal != SIGABRT && end.status.signal != SIGINT;
+  if (is_killed) return Part::OwnError;
+  if (has_word) return part_by_word(evidence);
+  return end.status.signal == SIGABRT ? Part::OwnError : Part::NoWord;
+}
+
+int exit_code_of(const RankEnd& end, Part part) {
+  const bool is_cut_short = end.told_to_stop && part != Part::Stopped && !is_fault(end.status.signal);
+  if (is_cut_short && (end.status.signal != 0 || end.status.ok())) return 1;
+  return end.status.shell_code();
+}
+
+bool is_first_lost_peer(std::span<const RankEnd> ends, const std::vector<Evidence>& evidence) {
+  std::size_t first = ends.size();
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i].told_to_stop || ends[i].status.ok()) continue;
+    if (first == ends.size() || ends[i].order < ends[first].order) first = i;
+  }
+  return first < ends.size() && part_of(ends[first], evidence[first], false) == Part::LostPeer;
+}
+
+}  // namespace
+
+std::vector<Judgement> judge(std::span<const RankEnd> ends) {
+  std::vector<Evidence> evidence;
+  for (const RankEnd& end : ends) evidence.push_back(evidence_of(end));
+  const bool after_lost_peer = is_first_lost_peer(ends, evidence);
+  std::vector<Judgement> judgements;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const Part part = part_of(ends[i], evidence[i], after_lost_peer);
+    judgements.push_back({.part = part, .evidence = std::move(evidence[i])});
+  }
+  return judgements;
+}
+
+Cause find_cause(std::span<const RankEnd> ends) {
+  std::vector<Judgement> judgements = judge(ends);
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    if (std::tie(judgements[i].part, ends[i].order) < std::tie(judgements[best].part, ends[best].order)) best = i;
+  }
+  return {.index = best,
+          .evidence = std::move(judgements[best].evidence),
+          .exit_code = exit_code_of(ends[best], judgements[best].part)};
+}
+
+}  // namespace tandem

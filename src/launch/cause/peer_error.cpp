@@ -1,0 +1,66 @@
+#include "launch/cause/peer_error.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+
+namespace tandem {
+namespace {
+
+// Said by torch, NCCL and Gloo about this rank itself, sometimes inside an error that is named after a lost peer.
+constexpr std::array<std::string_view, 12> kOwn = {
+    "out of memory", "invalid device ordinal",  "duplicate gpu",         "address already in use",
+    "eaddrinuse",    "failed to bind",          "cuda error: ",          "unhandled cuda error",
+    "invalid usage", "no space left on device", "shared memory segment", "cannot host the store"};
+
+constexpr std::array<std::string_view, 30> kPeer = {"diststoreerror",
+                                                    "connection closed by peer",
+                                                    "connection reset by peer",
+                                                    "connection refused",
+                                                    "connectionerror: ",
+                                                    "connectionaborted",
+                                                    "timed out waiting",
+                                                    "distnetworkerror",
+                                                    "ncclremoteerror",
+                                                    "ncclsystemerror",
+                                                    "remote process exited",
+                                                    "closed by remote peer",
+                                                    "remote peer closed the connection",
+                                                    "check the logs of the remote worker",
+                                                    "socket timeout",
+                                                    "recvvalue failed",
+                                                    "sendbytes failed",
+                                                    "store->get",
+                                                    "wait timeout after",
+                                                    "timed out initializing process group",
+                                                    "watchdog caught collective operation timeout",
+                                                    "monitoredbarrier",
+                                                    "nccl communicator was aborted",
+                                                    "collective operation timeout",
+                                                    "rendezvous: of ",
+                                                    "rendezvous: the store at ",
+                                                    "error: comm: ",
+                                                    "store: lost while ",
+                                                    "store: nobody set ",
+                                                    "store: not all ranks came "};
+
+// Anybody's words, which mean a peer only where one of the libraries that talk to peers says them.
+constexpr std::string_view kBrokenPipe = "broken pipe";
+constexpr std::array<std::string_view, 5> kPeerLibraries = {"gloo", "nccl", "c10d", "tcpstore", "socketimpl"};
+
+template <std::size_t N>
+bool holds_any(std::string_view text, const std::array<std::string_view, N>& words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
+
+}  // namespace
+
+bool is_about_peer(std::string_view message) {
+  std::string text(message);
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (holds_any(text, kOwn)) return false;
+  return holds_any(text, kPeer) || (text.find(kBrokenPipe) != std::string::npos && holds_any(text, kPeerLibraries));
+}
+
+}  // namespace tandem

@@ -1,0 +1,128 @@
+#include "launch/cause/report.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "base/text.h"
+#include "launch/cause/memory_hint.h"
+#include "launch/output/plain_text.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kLastLines = 10;
+constexpr std::size_t kMaxWidth = 600;  // a message may be long, a line of data longer still
+
+std::string cut_to_width(const std::string& line) {
+  if (line.size() <= kMaxWidth) return line;
+  std::size_t end = kMaxWidth;
+  while (end > 0 && !is_utf8(std::string_view(line).substr(0, end))) --end;
+  return str(line.substr(0, end), "...");
+}
+
+std::string indented(std::span<const std::string> lines) {
+  std::string text;
+  for (const std::string& line : lines) text += str(line.empty() ? "" : "  ", cut_to_width(line), '\n');
+  return text;
+}
+
+std::string status_text(const RankEnd& end, int exit_code) {
+  const bool is_cut_short = exit_code != end.status.shell_code();
+  return is_cut_short ? "an error of its own, then stopped by tandem" : end.status.text();
+}
+
+std::string headline(const RankEnd& end, int exit_code) {
+  const std::string memory = end.peak_memory.count > 0 ? str(", peak memory ", size_text(end.peak_memory)) : "";
+  return str("tandem: rank ", end.rank, " failed: ", status_text(end, exit_code), " (after ", fixed(end.seconds, 1),
+             " s", memory, ")\n");
+}
+
+std::string last_lines(const RankEnd& end) {
+  std::vector<std::string> lines = plain_lines(end.output);
+  if (lines.empty()) return "  it wrote nothing\n";
+  if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
+  return str("last lines:\n", indented(lines));
+}
+
+std::string story(const RankEnd& end, const Evidence& evidence) {
+  if (!evidence.traceback.empty()) return indented(split(evidence.traceback, '\n'));
+  return last_lines(end);
+}
+
+std::string hint_text(const std::string& hint) {
+  return hint.empty() ? "" : str("hint: ", replace_all(hint, "\n", "\n      "), '\n');
+}
+
+using RanksByPart = std::map<Part, std::vector<int>>;
+
+RanksByPart sort_others(std::span<const RankEnd> ends, const std::vector<Judgement>& judgements, std::size_t cause) {
+  RanksByPart ranks;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (i != cause) ranks[judgements[i].part].push_back(ends[i].rank);
+  }
+  return ranks;
+}
+
+std::string others_text(const RanksByPart& ranks) {
+  static const std::map<Part, std::string_view> kWords = {{Part::OwnError, " failed too (with an error of its own)"},
+                                                          {Part::NoWord, " failed too (without a word)"},
+                                                          {Part::LostPeer, " failed after it (lost a peer)"},
+                                                          {Part::Stopped, " was stopped by tandem"},
+                                                          {Part::Succeeded, " ended well"}};
+  std::vector<std::string> parts;
+  for (const auto& [part, list] : ranks) {
+    std::string words(kWords.at(part));
+    if (list.size() > 1)
+      words = replace_all(replace_all(words, " was ", " were "), "an error of its own", "errors of their own");
+    parts.push_back(ranks_text(list) + words);
+  }
+  return parts.empty() ? "" : str("tandem: ", join(parts, "; "), '\n');
+}
+
+// Everyone waited in vain, and those who still ran were the ones waited for.
+std::string missing_text(const Judgement& cause, const RanksByPart& ranks) {
+  const auto stopped = ranks.find(Part::Stopped);
+  if (cause.part != Part::LostPeer || stopped == ranks.end()) return {};
+  return str("tandem: ", ranks_text(stopped->second), " had not failed: probably what the others waited for\n");
+}
+
+Json ranks_json(const RanksByPart& ranks, Part part) {
+  Json::Array array;
+  const auto found = ranks.find(part);
+  if (found != ranks.end()) array.assign(found->second.begin(), found->second.end());
+  return array;
+}
+
+}  // namespace
+
+FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances& now, const std::string& log_folder) {
+  const Cause cause = find_cause(ends);
+  const RankEnd& end = ends[cause.index];
+  const std::vector<Judgement> judgements = judge(ends);
+  const RanksByPart others = sort_others(ends, judgements, cause.index);
+  const std::string hint = failure_hint(end, cause.evidence, now);
+  const std::string log = log_folder.empty() ? "" : str(log_folder, "/rank", end.rank, ".log");
+  return {.text = str(headline(end, cause.exit_code), story(end, cause.evidence), hint_text(hint), others_text(others),
+                      missing_text(judgements[cause.index], others),
+                      log.empty() ? "" : str("tandem: its whole output is in ", log, '\n')),
+          .json = Json::Object{{"rank", end.rank},
+                               {"exit_code", cause.exit_code},
+                               {"status", end.status.text()},
+                               {"signal", end.status.signal},
+                               {"seconds", end.seconds},
+                               {"peak_memory", static_cast<std::int64_t>(end.peak_memory.count)},
+                               {"error", cause.evidence.error},
+                               {"traceback", cause.evidence.traceback},
+                               {"hint", hint},
+                               {"killed_for_memory", now.killed_for_memory},
+                               {"failed_too", ranks_json(others, Part::OwnError)},
+                               {"failed_silently", ranks_json(others, Part::NoWord)},
+                               {"lost_peer", ranks_json(others, Part::LostPeer)},
+                               {"stopped", ranks_json(others, Part::Stopped)},
+                               {"log", log}},
+          .exit_code = cause.exit_code,
+          .rank = end.rank};
+}
+
+}  // namespace tandem

@@ -1,0 +1,108 @@
+#include "launch/cause/report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+constexpr const char* kOwn =
+    "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"t.py\", line 8, in <module>\n[rank1]: ValueError: "
+    "boom\n";
+constexpr const char* kPeer =
+    "Traceback (most recent call last):\n  File \"t.py\", line 9\n"
+    "RuntimeError: [../gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:23943.\n";
+
+RankEnd ended(int rank, ExitStatus status, const std::string& output) {
+  RankEnd end;
+  end.rank = rank;
+  end.order = rank;
+  end.status = status;
+  end.output = output;
+  end.seconds = 2.34;
+  end.peak_memory = {327'155'712};
+  return end;
+}
+
+RankEnd stopped(int rank, const std::string& output = "") {
+  RankEnd end = ended(rank, {.signal = SIGTERM}, output);
+  end.told_to_stop = true;
+  return end;
+}
+
+TEST(ReportFailure, TellsTheCauseTheOthersAndTheLog) {
+  const std::vector<RankEnd> ends = {ended(0, {.code = 1}, kPeer), ended(1, {.code = 1}, kOwn),
+                                     ended(2, {.code = 1}, kPeer), stopped(5)};
+  const FailureReport report = report_failure(ends, {}, "LOGS");
+  EXPECT_EQ(report.text,
+            "tandem: rank 1 failed: exit code 1 (after 2.3 s, peak memory 312 MiB)\n"
+            "  Traceback (most recent call last):\n"
+            "    File \"t.py\", line 8, in <module>\n"
+            "  ValueError: boom\n"
+            "tandem: ranks 0, 2 failed after it (lost a peer); rank 5 was stopped by tandem\n"
+            "tandem: its whole output is in LOGS/rank1.log\n");
+  EXPECT_EQ(report.rank, 1);
+  EXPECT_EQ(report.exit_code, 1);
+}
+
+TEST(ReportFailure, SaysTheSameToMachines) {
+  const std::vector<RankEnd> ends = {ended(0, {.code = 1}, kPeer), ended(1, {.signal = SIGSEGV}, ""), stopped(2),
+                                     stopped(3)};
+  const Json json = report_failure(ends, {}, "LOGS").json;
+  EXPECT_EQ(json.at("rank").as_integer(), 1);
+  EXPECT_EQ(json.at("exit_code").as_integer(), 139);
+  EXPECT_EQ(json.at("status").as_string(), "signal 11 (Segmentation fault)");
+  EXPECT_EQ(json_text(json.at("lost_peer")), "[0]");
+  EXPECT_EQ(json_text(json.at("stopped")), "[2,3]");
+  EXPECT_EQ(json.at("log").as_string(), "LOGS/rank1.log");
+}
+
+TEST(ReportFailure, ShowsTheLastLinesWhereNothingExplainsIt) {
+  std::string output;
+  for (int i = 0; i < 30; ++i) output += str("step ", i, '\n');
+  const FailureReport report =
+      report_failure(std::vector{ended(0, {.code = 3}, str(output, "10%\r\x1b[32m20%\x1b[0m\n\x01"))}, {}, "");
+  EXPECT_EQ(report.text,
+            "tandem: rank 0 failed: exit code 3 (after 2.3 s, peak memory 312 MiB)\nlast lines:\n"
+            "  step 22\n  step 23\n  step 24\n  step 25\n  step 26\n  step 27\n  step 28\n  step 29\n  20%\n  ?\n");
+  EXPECT_NE(report_failure(std::vector{ended(0, {.code = 3}, "")}, {}, "").text.find("it wrote nothing\n"),
+            std::string::npos);
+}
+
+TEST(ReportFailure, IndentsTheHint) {
+  const FailureReport report = report_failure(std::vector{ended(0, {.signal = SIGSEGV}, "")}, {}, "");
+  EXPECT_NE(report.text.find("\nhint: native code used memory"), std::string::npos) << report.text;
+  EXPECT_NE(report.text.find("shown, its\n      first line"), std::string::npos) << report.text;
+}
+
+TEST(ReportFailure, SaysThatOurSignalCutAnErrorShort) {
+  const FailureReport report = report_failure(std::vector{ended(0, {.code = 1}, kPeer), stopped(1, kOwn)}, {}, "");
+  EXPECT_EQ(report.text.find("tandem: rank 1 failed: an error of its own, then stopped by tandem (after"), 0U)
+      << report.text;
+  EXPECT_EQ(report.exit_code, 1);
+}
+
+TEST(ReportFailure, NamesTheRankThatAllTheOthersWaitedFor) {
+  const FailureReport report = report_failure(std::vector{ended(0, {.code = 1}, kPeer), stopped(1)}, {}, "");
+  EXPECT_NE(report.text.find("tandem: rank 1 had not failed: probably what the others waited for\n"), std::string::npos)
+      << report.text;
+}
+
+TEST(ReportFailure, StaysShort) {
+  std::string frames;
+  for (int i = 0; i < 500; ++i) frames += str("  File \"t.py\", line ", i, '\n');
+  const std::string output =
+      str("Traceback (most recent call last):\n", frames, "CUDA out of memory: ", std::string(9000, 'x'));
+  const std::string text =
+      report_failure(std::vector{ended(0, {.code = 1}, output), stopped(1), ended(2, {.code = 0}, "")}, {}, "LOGS")
+          .text;
+  EXPECT_LE(std::ranges::count(text, '\n'), 60);
+  for (const std::string& line : split(text, '\n')) EXPECT_LE(line.size(), 605U);
+}
+
+}  // namespace
+}  // namespace tandem

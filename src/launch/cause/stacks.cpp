@@ -1,0 +1,197 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "base/text.h"
+#include "launch/cause/inspect.h"
+#include "launch/cause/python.h"
+#include "launch/cause/python_stack.h"
+#include "launch/cause/wait_place.h"
+#include "launch/ranks/proc.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_stopped(char state) { return state == 'T' || state == 't'; }
+
+// The threads in whose mask the signal is. While a thread runs the handler of a signal, that signal is in its mask.
+int threads_blocking(int pid) {
+  int count = 0;
+  std::error_code gone;
+  for (const fs::directory_entry& thread : fs::directory_iterator(str("/proc/", pid, "/task"), gone)) {
+    if (has_signal(thread.path() / "status", "SigBlk", kStackSignal)) ++count;
+  }
+  return count;
+}
+
+bool has_open(int pid, const fs::path& path) {
+  struct stat wanted {};
+  if (::stat(path.c_str(), &wanted) != 0) return false;
+  std::error_code gone;
+  for (const fs::directory_entry& entry : fs::directory_iterator(str("/proc/", pid, "/fd"), gone)) {
+    struct stat found {};
+    const bool known = ::stat(entry.path().c_str(), &found) == 0;
+    if (known && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino) return true;
+  }
+  return false;
+}
+
+// A process that was asked for its stacks, and what it answers.
+class Question {
+ public:
+  // The signal would end a process that does not wait for it; and one that has closed the file would write the answer
+  // into whatever has the number now.
+  Question(ProcStat process, const fs::path& stacks) : process_(std::move(process)) {
+    const fs::path path = stacks / str(process_.pid, ".txt");
+    const Fd pidfd = open_pidfd(process_.pid);
+    asked_ = pidfd && has_signal(str("/proc/", process_.pid, "/status"), "SigCgt", kStackSignal) &&
+             has_open(process_.pid, path);
+    if (!asked_ || is_stopped(process_.state)) return;
+    file_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    ::lseek(file_.get(), 0, SEEK_END);
+    blocking_before_ = threads_blocking(process_.pid);
+    if (!send_signal(pidfd, kStackSignal)) file_ = Fd();
+  }
+
+  const ProcStat& process() const { return process_; }
+  bool asked() const { return asked_; }
+  bool waiting() const { return static_cast<bool>(file_); }
+  const std::string& answer() const { return answer_; }
+
+  // Takes the answer once it is whole.
+  void look(bool last_time) {
+    if (!waiting()) return;
+    answer_ += read_all(file_.get()).value_or("");
+    const bool begun = !answer_.empty();
+    const bool ended = begun && threads_blocking(process_.pid) <= blocking_before_;
+    if (!ended && !last_time) return;
+    answer_ += read_all(file_.get()).value_or("");
+    file_ = Fd();
+  }
+
+ private:
+  ProcStat process_;
+  bool asked_ = false;
+  Fd file_;  // open while an answer may come
+  int blocking_before_ = 0;
+  std::string answer_;
+};
+
+void wait_for_answers(std::vector<std::vector<Question>>& ranks, const Deadline& deadline) {
+  constexpr int kPauseMs = 5;
+  for (bool waiting = true; waiting;) {
+    const bool last_time = deadline.passed();
+    waiting = false;
+    for (std::vector<Question>& rank : ranks) {
+      for (Question& question : rank) {
+        question.look(last_time);
+        waiting = waiting || question.waiting();
+      }
+    }
+    if (waiting) ::poll(nullptr, 0, kPauseMs);
+  }
+}
+
+std::string indented(std::string_view text) {
+  std::string lines;
+  for (const std::string& line : split(text, '\n')) {
+    if (!line.empty()) lines += str("  ", line, '\n');
+  }
+  return lines;
+}
+
+// Where the threads of a process wait in the kernel; equal ones are counted.
+std::string thread_lines(int pid) {
+  std::map<std::string, int> places;
+  std::error_code gone;
+  for (const fs::directory_entry& thread : fs::directory_iterator(str("/proc/", pid, "/task"), gone)) {
+    const std::string place = read_wait_place(thread.path()).text();
+    ++places[place.empty() ? "runs, or waits where the kernel does not tell" : str("waits in ", place)];
+  }
+  std::string text;
+  for (const auto& [place, count] : places) {
+    text += count == 1 ? str("a thread ", place, '\n') : str(count, " threads, each ", place, '\n');
+  }
+  return text;
+}
+
+std::string body_of(const Question& question) {
+  if (!question.answer().empty()) return tidy_python_stack(question.answer());
+  if (is_stopped(question.process().state)) return "a stopped process cannot tell its stack: `kill -CONT` it\n";
+  const std::string silent = question.asked() ? "did not tell its Python stack in time\n" : "";
+  return silent + thread_lines(question.process().pid);
+}
+
+// The rank's own process, then its children; without pids, so that ranks in the same place have the same text.
+std::string body_of(const std::vector<Question>& processes) {
+  std::vector<std::pair<std::string, int>> children;
+  for (std::size_t i = 1; i < processes.size(); ++i) {
+    const std::string text = str(processes[i].process().name, ":\n", indented(body_of(processes[i])));
+    const auto same = std::ranges::find(children, text, &std::pair<std::string, int>::first);
+    if (same == children.end()) {
+      children.emplace_back(text, 1);
+    } else {
+      ++same->second;
+    }
+  }
+  std::string text = body_of(processes.front());
+  for (const auto& [child, count] : children) {
+    text += count == 1 ? str("child ", child) : str(count, " children ", child);
+  }
+  return text;
+}
+
+std::string state_line(const RankState& state) {
+  const std::string place = WaitPlace{.channel = state.wait_channel, .system_call = state.system_call}.text();
+  return str("pid ", state.pid, ": ", state.state_text, place.empty() ? "" : " in ", place, ", ",
+             fixed(state.cpu_seconds, 1), " s of CPU\n");
+}
+
+// Ranks in the same place.
+struct Group {
+  std::string body;
+  std::vector<std::string> ranks;
+  std::string states;
+};
+
+std::string text_of(const Group& group) {
+  return str(group.ranks.size() == 1 ? "rank " : "ranks ", join(group.ranks, ", "), '\n', indented(group.states),
+             indented(group.body));
+}
+
+}  // namespace
+
+std::string collect_stacks(std::span<const RankProcess> ranks, const fs::path& stacks, const Deadline& deadline) {
+  std::vector<RankProcess> alive(ranks.begin(), ranks.end());
+  const std::vector<ProcStat> all = all_processes();
+  std::erase_if(alive, [&](const RankProcess& rank) { return rank.ended || process_tree(all, rank.pid).empty(); });
+  // Before the question, which wakes them.
+  const std::vector<RankState> states = inspect_ranks(alive);
+  std::vector<std::vector<Question>> questions(alive.size());
+  for (std::size_t i = 0; i < alive.size(); ++i) {
+    for (const ProcStat& process : process_tree(all, alive[i].pid)) questions[i].emplace_back(process, stacks);
+  }
+  wait_for_answers(questions, deadline);
+
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < alive.size(); ++i) {
+    const std::string body = body_of(questions[i]);
+    auto group = std::ranges::find(groups, body, &Group::body);
+    if (group == groups.end()) group = groups.insert(groups.end(), {.body = body, .ranks = {}, .states = {}});
+    group->ranks.push_back(str(alive[i].rank));
+    group->states += state_line(states[i]);
+  }
+  std::ranges::stable_sort(groups, {}, [](const Group& group) { return group.ranks.size(); });
+  std::vector<std::string> texts;
+  for (const Group& group : groups) texts.push_back(text_of(group));
+  return join(texts, "\n");
+}
+
+}  // namespace tandem

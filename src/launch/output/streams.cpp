@@ -1,0 +1,120 @@
+#include "launch/output/streams.h"
+
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/machine.h"
+#include "base/text.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kNothing = "/dev/null";
+
+int bit_of(Stream stream) { return stream == Stream::Out ? 1 : 2; }
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return;
+  fail(ErrorKind::Launch, str("cannot make the folder ", folder, ": ", error.message()),
+       "name one that you may write to with --log-dir");
+}
+
+}  // namespace
+
+OwnStreams own_streams(const Lookup& lookup) {
+  return {.out_is_terminal = ::isatty(STDOUT_FILENO) == 1,
+          .error_is_terminal = ::isatty(STDERR_FILENO) == 1,
+          .notebook = is_notebook(lookup),
+          .no_colour = lookup("NO_COLOR").has_value()};
+}
+
+StreamChoice::StreamChoice(const LaunchOptions& options, Dialect dialect, const LaunchPlan& plan, OwnStreams own,
+                           fs::path log_dir)
+    : options_(options.streams),
+      plan_(plan),
+      own_(own),
+      log_dir_(std::move(log_dir)),
+      shows_all_(dialect != Dialect::Tandem || options.streams.tee.every),
+      detached_(options.streams.detach) {
+  for (const int rank : options_.local_ranks_filter) check_rank("local-ranks-filter", rank);
+  for (const auto& [rank, streams] : options_.redirects.of_rank) check_rank("redirects", rank);
+  for (const auto& [rank, streams] : options_.tee.of_rank) check_rank("tee", rank);
+}
+
+void StreamChoice::check_rank(const std::string& flag, int local_rank) const {
+  const int count = plan_.env.world.local_size;
+  if (local_rank < count) return;
+  fail(ErrorKind::Usage, str("--", flag, " names local rank ", local_rank, ", and there are ", count, " on this host"),
+       "local ranks count from 0");
+}
+
+ConsoleOptions StreamChoice::console(const std::string& prefix_template) const {
+  return {.prefixed = shows_prefix(),
+          .prefix = prefix_template,
+          .role = plan_.env.role_name,
+          .calm = own_.notebook,
+          .colour = own_.out_is_terminal && own_.error_is_terminal && !own_.notebook && !own_.no_colour,
+          .first_rank = plan_.env.world.rank,
+          .num_ranks = plan_.env.world.local_size};
+}
+
+RankFiles StreamChoice::files_of(int local_rank, int attempt) const {
+  const int rank = plan_.env.world.rank + local_rank;
+  RankFiles files{.output = {.log = log_dir_ / str("rank", rank, ".log"),
+                             .out = stream_plan(Stream::Out, local_rank),
+                             .error = stream_plan(Stream::Error, local_rank)},
+                  .error_file = log_dir_ / str("rank", rank, ".error", attempt, ".json")};
+  if (log_dir_ == kNothing) {
+    files.output.log = kNothing;
+    files.error_file.clear();
+    return files;
+  }
+  if (!options_.log_dir && !options_.redirects.used() && !options_.tee.used()) return files;
+  const fs::path folder = log_dir_ / str("attempt_", attempt) / str(local_rank);
+  make_folder(folder);
+  files.error_file = folder / "error.json";
+  const int kept = options_.redirects.of(local_rank) | options_.tee.of(local_rank);
+  if ((kept & bit_of(Stream::Out)) != 0) files.output.out.own_file = folder / "stdout.log";
+  if ((kept & bit_of(Stream::Error)) != 0) files.output.error.own_file = folder / "stderr.log";
+  return files;
+}
+
+StreamPlan StreamChoice::stream_plan(Stream stream, int local_rank) const {
+  const bool shown = is_shown(stream, local_rank);
+  return {.shown = shown, .terminal = shown && lives(stream, local_rank), .own_file = {}};
+}
+
+bool StreamChoice::is_shown(Stream stream, int local_rank) const {
+  const bool teed = options_.tee.every || (options_.tee.of(local_rank) & bit_of(stream)) != 0;
+  const bool redirected = (options_.redirects.of(local_rank) & bit_of(stream)) != 0;
+  if (detached_ || (redirected && !teed)) return false;
+  const auto& filter = options_.local_ranks_filter;
+  if (!filter.empty()) return std::ranges::count(filter, local_rank) > 0;
+  return shows_all_ || teed || (local_rank == 0 && !options_.tee.used());
+}
+
+bool StreamChoice::shows_prefix() const {
+  return options_.tee.used() || (!shows_all_ && options_.local_ranks_filter.size() > 1);
+}
+
+// Whether a progress bar lives: the rank writes to a terminal, as it would without us.
+bool StreamChoice::lives(Stream stream, int local_rank) const {
+  const bool is_terminal = stream == Stream::Out ? own_.out_is_terminal : own_.error_is_terminal;
+  return is_terminal && local_rank == 0 && !own_.notebook && !shows_prefix();
+}
+
+fs::path chosen_log_dir(const StreamOptions& options, const LaunchPlan& plan, const Lookup& lookup) {
+  const auto passed = lookup("TANDEM_LOG_DIR");
+  const bool is_of_outer_run = lookup("TANDEM_RUN_ID").has_value();
+  if (options.log_dir && *options.log_dir == kNothing) return kNothing;
+  if (!options.log_dir) return passed && !is_of_outer_run ? fs::absolute(*passed) : fs::path();
+  return fs::absolute(*options.log_dir) / str(plan.env.run_id, '_', plan.name.substr(plan.name.rfind('-') + 1));
+}
+
+}  // namespace tandem

@@ -1,0 +1,184 @@
+#include "launch/plan/environment.h"
+
+#include <tandem/error.h>
+
+#include <algorithm>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "launch/plan/accelerate.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kShownBytes = 60;  // of a line that makes no sense
+
+bool is_variable_name(std::string_view name) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+  constexpr std::string_view kInside = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+  return !name.empty() && kLetters.find(name.front()) != kLetters.npos && name.find_first_not_of(kInside) == name.npos;
+}
+
+// The text between the quotes, with \" and \\ taken back inside double ones; nothing when a quote is not closed, or
+// something other than a comment follows it.
+std::optional<std::string> unquoted(std::string_view text) {
+  const char quote = text.front();
+  std::string value;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == quote) {
+      const std::string_view after = trim(text.substr(i + 1));
+      return after.empty() || after.starts_with('#') ? std::optional(value) : std::nullopt;
+    }
+    const bool escaped =
+        quote == '"' && text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == '"' || text[i + 1] == '\\');
+    value += text[escaped ? ++i : i];
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> value_of(std::string_view text) {
+  text = trim(text);
+  if (text.starts_with('"') || text.starts_with('\'')) return unquoted(text);
+  return std::string(trim(text.substr(0, text.find(" #"))));
+}
+
+// Collects variables; a value that the user has set already is left alone.
+class Defaults {
+ public:
+  explicit Defaults(const Lookup& variable) : variable_(variable) {}
+
+  bool add(const std::string& name, std::string value) {
+    if (variable_(name)) return false;
+    set_variable(variables, name, std::move(value));
+    return true;
+  }
+
+  Variables variables;
+
+ private:
+  const Lookup& variable_;
+};
+
+std::string module_path(const ProgramCommand& program, const Surroundings& here) {
+  std::vector<std::string> folders = {here.folder.string()};
+  if (!program.script_folder.empty()) folders.push_back(program.script_folder.string());
+  for (std::string& folder : split(here.variable("PYTHONPATH").value_or(""), ':')) folders.push_back(std::move(folder));
+  std::vector<std::string> path;
+  for (const std::string& folder : folders) {
+    if (!folder.empty() && std::ranges::count(path, folder) == 0) path.push_back(folder);
+  }
+  return join(path, ":");
+}
+
+void add_threads(Defaults& defaults, std::vector<std::string>& notes, const LaunchOptions& options, int local_ranks,
+                 int cores) {
+  if (const auto& threads = options.accelerate.num_cpu_threads_per_process) {
+    set_variable(defaults.variables, "OMP_NUM_THREADS", str(*threads));
+    return;
+  }
+  const int threads = std::max(1, cores / local_ranks);
+  if (defaults.add("OMP_NUM_THREADS", str(threads)) && local_ranks > 1) {
+    notes.push_back(str("OMP_NUM_THREADS=", threads, ": ", cores,
+                        cores == 1 ? " usable core for " : " usable cores for ", local_ranks, " ranks"));
+  }
+}
+
+void add_kaggle(Defaults& defaults, std::vector<std::string>& notes, const LaunchOptions& options,
+                const Surroundings& here) {
+  if (!options.environment.kaggle.value.value_or(here.kaggle)) return;
+  std::vector<std::string> set;
+  for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_IB_DISABLE"}) {
+    if (defaults.add(name, "1")) set.push_back(str(name, "=1"));
+  }
+  if (!set.empty()) notes.push_back(str(join(set, " and "), ": Kaggle's GPUs have no direct link"));
+  if (here.gpus.size() == 1 && !options.placement.nproc_per_node.given() && !options.placement.device) {
+    notes.emplace_back("one GPU is visible: for two, choose \"GPU T4 x2\" under Settings > Accelerator");
+  }
+}
+
+// What a rank's place depends on, and by what it is found again, is not for the user to change.
+void check_free(const std::string& name, const std::string& where) {
+  const Variables own = worker_variables({});
+  const bool is_own = std::ranges::find(own, name, &Variables::value_type::first) != own.end();
+  if (!is_own && !name.starts_with("TANDEM_")) return;
+  fail(ErrorKind::Usage, str(where, ": ", name, " is set by tandem itself, for each rank"),
+       "leave it out; the flags of `tandem run --help` decide ranks, addresses and ports");
+}
+
+void add_exports(Variables& variables, std::vector<std::string>& notes, const EnvironmentOptions& options,
+                 const Lookup& variable) {
+  for (const std::string& item : options.set.items) {
+    const std::string name = item.substr(0, item.find('='));
+    if (!is_variable_name(name)) {
+      fail(ErrorKind::Usage, str("-x: '", name.substr(0, kShownBytes), "' is no name of a variable"),
+           "try -x NAME=value, or -x NAME to pass yours on");
+    }
+    check_free(name, "-x");
+    if (name.size() < item.size()) {
+      set_variable(variables, name, item.substr(name.size() + 1));
+    } else if (const auto own = variable(name)) {
+      set_variable(variables, name, *own);
+    } else {
+      notes.push_back(str("-x ", name, ": the variable is not set, so there is nothing to pass on"));
+    }
+  }
+}
+
+}  // namespace
+
+void set_variable(Variables& variables, const std::string& name, std::string value) {
+  const auto found = std::ranges::find(variables, name, &Variables::value_type::first);
+  if (found != variables.end()) {
+    found->second = std::move(value);
+  } else {
+    variables.emplace_back(name, std::move(value));
+  }
+}
+
+void set_variables(Variables& variables, const Variables& changes) {
+  for (const auto& [name, value] : changes) set_variable(variables, name, value);
+}
+
+Variables read_env_file(const fs::path& path) {
+  Variables variables;
+  std::size_t number = 0;
+  for (const std::string& text : split(read_file(path, ErrorKind::Config), '\n')) {
+    ++number;
+    std::string_view line = trim(text);
+    if (line.empty() || line.starts_with('#')) continue;
+    if (line.starts_with("export ")) line = trim(line.substr(7));
+    const std::size_t equals = line.find('=');
+    const std::string_view name = trim(line.substr(0, equals));
+    const auto value = equals == line.npos ? std::nullopt : value_of(line.substr(equals + 1));
+    if (!value || !is_variable_name(name)) {
+      fail(ErrorKind::Config, str(path, ':', number, ": '", line.substr(0, kShownBytes), "' is not NAME=value"),
+           "write one NAME=value a line; quotes around a value must be closed");
+    }
+    check_free(std::string(name), str(path, ':', number));
+    set_variable(variables, std::string(name), *value);
+  }
+  return variables;
+}
+
+RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, const ProgramCommand& program,
+                             const World& world, const Surroundings& here) {
+  RankVariables result;
+  Defaults defaults(here.variable);
+  add_threads(defaults, result.notes, options, world.local_size, here.cores);
+  defaults.add("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  defaults.add("PYTHONUNBUFFERED", "1");
+  defaults.add("PYTHONFAULTHANDLER", "1");
+  add_kaggle(defaults, result.notes, options, here);
+  result.variables = std::move(defaults.variables);
+  set_variable(result.variables, "PYTHONPATH", module_path(program, here));
+  if (dialect == Dialect::Accelerate || options.accelerate != AccelerateOptions{}) {
+    set_variables(result.variables, accelerate_variables(options.accelerate, world.size == 1));
+  }
+  if (options.environment.env_file) set_variables(result.variables, read_env_file(*options.environment.env_file));
+  add_exports(result.variables, result.notes, options.environment, here.variable);
+  return result;
+}
+
+}  // namespace tandem

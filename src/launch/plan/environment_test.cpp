@@ -1,0 +1,142 @@
+#include "launch/plan/environment.h"
+
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "launch/plan/machine_test.h"
+
+namespace tandem {
+namespace {
+
+using Args = std::vector<std::string>;
+
+bool has_note(const LaunchPlan& plan, const std::string& note) {
+  return std::find(plan.notes.begin(), plan.notes.end(), note) != plan.notes.end();
+}
+
+TEST(Variables, DivideTheCoresAmongTheRanksUnlessTheUserDid) {
+  SampleMachine machine;
+  LaunchPlan plan = machine.plan({"-n", "2", "prog"});
+  EXPECT_EQ(variable_of(plan, 1, "OMP_NUM_THREADS"), "2");
+  EXPECT_TRUE(has_note(plan, "OMP_NUM_THREADS=2: 4 usable cores for 2 ranks"));
+  EXPECT_EQ(variable_of(machine.plan({"-n", "8", "prog"}), 0, "OMP_NUM_THREADS"), "1");
+  plan = machine.plan({"prog"});
+  EXPECT_EQ(variable_of(plan, 0, "OMP_NUM_THREADS"), "4");
+  EXPECT_EQ(plan.notes, Args{});
+  EXPECT_EQ(variable_of(machine.plan({"-n", "2", "--num_cpu_threads_per_process", "3", "prog"}), 0, "OMP_NUM_THREADS"),
+            "3");
+  machine.variables["OMP_NUM_THREADS"] = "7";
+  plan = machine.plan({"-n", "2", "prog"});
+  EXPECT_EQ(variable_of(plan, 0, "OMP_NUM_THREADS"), "not set");
+  EXPECT_EQ(plan.notes, Args{});
+}
+
+TEST(Variables, MakePythonSpeakAtOnceAndFindModules) {
+  SampleMachine machine;
+  const LaunchPlan plan = machine.plan({"src/train_ddp.py"});
+  for (const char* name : {"PYTHONUNBUFFERED", "PYTHONFAULTHANDLER", "TORCH_NCCL_ASYNC_ERROR_HANDLING"}) {
+    EXPECT_EQ(variable_of(plan, 0, name), "1") << name;
+  }
+  EXPECT_EQ(variable_of(plan, 0, "PYTHONPATH"), machine.path() + ":" + machine.path() + "/src");
+  machine.variables["PYTHONPATH"] = "/a:" + machine.path() + "::/b";
+  machine.variables["PYTHONUNBUFFERED"] = "0";
+  const LaunchPlan inherited = machine.plan({"src/train_ddp.py"});
+  EXPECT_EQ(variable_of(inherited, 0, "PYTHONPATH"), machine.path() + ":" + machine.path() + "/src:/a:/b");
+  EXPECT_EQ(variable_of(inherited, 0, "PYTHONUNBUFFERED"), "not set");
+  EXPECT_EQ(variable_of(machine.plan({"prog"}), 0, "PYTHONPATH"), machine.path() + ":/a:/b");
+}
+
+TEST(Variables, OfKaggleAreSetAndSaid) {
+  SampleMachine machine({"0", "1"});
+  EXPECT_EQ(variable_of(machine.plan({"prog"}), 0, "NCCL_P2P_DISABLE"), "not set");
+  const std::string note = "NCCL_P2P_DISABLE=1 and NCCL_IB_DISABLE=1: Kaggle's GPUs have no direct link";
+  EXPECT_TRUE(has_note(machine.plan({"--kaggle", "prog"}), note));
+  machine.here.kaggle = true;
+  const LaunchPlan plan = machine.plan({"prog"});
+  EXPECT_TRUE(has_note(plan, note));
+  EXPECT_EQ(variable_of(plan, 1, "NCCL_P2P_DISABLE"), "1");
+  EXPECT_EQ(variable_of(plan, 1, "NCCL_IB_DISABLE"), "1");
+  EXPECT_FALSE(has_note(machine.plan({"--no-kaggle", "prog"}), note));
+  machine.variables["NCCL_P2P_DISABLE"] = "0";
+  EXPECT_TRUE(has_note(machine.plan({"prog"}), "NCCL_IB_DISABLE=1: Kaggle's GPUs have no direct link"));
+}
+
+TEST(Variables, OnKaggleWithOneGpuComeWithAWordOnTheOther) {
+  SampleMachine machine({"0"});
+  const std::string note = "one GPU is visible: for two, choose \"GPU T4 x2\" under Settings > Accelerator";
+  EXPECT_FALSE(has_note(machine.plan({"prog"}), note));
+  machine.here.kaggle = true;
+  EXPECT_TRUE(has_note(machine.plan({"prog"}), note));
+  EXPECT_FALSE(has_note(machine.plan({"-n", "1", "prog"}), note));
+}
+
+TEST(Variables, ThatAreExportedWin) {
+  SampleMachine machine;
+  const TempFile file("OMP_NUM_THREADS=9\nA=file\nB=file\n");
+  machine.variables["OWN"] = "mine";
+  const LaunchPlan plan = machine.plan({"-x", "B=x=1,2", "-x", "OWN", "-x", "NONE", "--env-file", file.path(), "prog"});
+  EXPECT_EQ(variable_of(plan, 0, "OMP_NUM_THREADS"), "9");
+  EXPECT_EQ(variable_of(plan, 0, "A"), "file");
+  EXPECT_EQ(variable_of(plan, 0, "B"), "x=1,2");
+  EXPECT_EQ(variable_of(plan, 0, "OWN"), "mine");
+  EXPECT_TRUE(has_note(plan, "-x NONE: the variable is not set, so there is nothing to pass on"));
+}
+
+TEST(Variables, ThatAreTandemsOwnCannotBeExported) {
+  SampleMachine machine;
+  for (const char* item : {"RANK=7", "TANDEM_RUN_ID=x", "MASTER_PORT=1"}) {
+    EXPECT_THROW(machine.plan({"-x", item, "prog"}), Error) << item;
+  }
+  EXPECT_THROW(machine.plan({"-x", "1A=2", "prog"}), Error);
+}
+
+TEST(Variables, OfAccelerateAreSetWhereItIsMeant) {
+  SampleMachine machine({"0", "1"});
+  EXPECT_EQ(variable_of(machine.plan({"prog"}), 0, "ACCELERATE_MIXED_PRECISION"), "not set");
+  EXPECT_EQ(variable_of(machine.plan({"--mixed_precision", "fp16", "prog"}), 1, "ACCELERATE_MIXED_PRECISION"), "fp16");
+  EXPECT_EQ(variable_of(machine.plan({"train.py"}, Dialect::Accelerate), 1, "ACCELERATE_MIXED_PRECISION"), "no");
+  EXPECT_EQ(variable_of(machine.plan({"train.py"}, Dialect::Accelerate), 1, "ACCELERATE_USE_CPU"), "not set");
+  EXPECT_EQ(variable_of(machine.plan({"--cpu", "train.py"}, Dialect::Accelerate), 0, "ACCELERATE_USE_CPU"), "True");
+}
+
+TEST(EnvFile, HoldsNamesValuesQuotesAndComments) {
+  const TempFile file(
+      "# a comment\n"
+      "\n"
+      "A=1\n"
+      "export B = two words # said\n"
+      "C='single # \\\" quoted'\n"
+      "D=\"double \\\" \\\\ quoted\"   # said\n"
+      "E=\n"
+      "F=a#b=c\r\n"
+      "A=2");
+  EXPECT_EQ(read_env_file(file.path()), (Variables{{"A", "2"},
+                                                   {"B", "two words"},
+                                                   {"C", "single # \\\" quoted"},
+                                                   {"D", "double \" \\ quoted"},
+                                                   {"E", ""},
+                                                   {"F", "a#b=c"}}));
+}
+
+TEST(EnvFile, IsRefusedByLine) {
+  const auto failure = [](const std::string& text) -> std::string {
+    const TempFile file(text);
+    try {
+      read_env_file(file.path());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Config);
+      return replace_all(error.message(), file.path(), "FILE");
+    }
+    return "no error";
+  };
+  EXPECT_EQ(failure("A=1\n\nnothing\n"), "FILE:3: 'nothing' is not NAME=value");
+  EXPECT_EQ(failure("1A=1\n"), "FILE:1: '1A=1' is not NAME=value");
+  EXPECT_EQ(failure("A=\"open\n"), "FILE:1: 'A=\"open' is not NAME=value");
+  EXPECT_EQ(failure("A='x' y\n"), "FILE:1: 'A='x' y' is not NAME=value");
+}
+
+}  // namespace
+}  // namespace tandem

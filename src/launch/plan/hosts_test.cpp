@@ -1,0 +1,136 @@
+#include "launch/plan/hosts.h"
+
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+
+namespace tandem {
+namespace {
+
+using Args = std::vector<std::string>;
+
+HostPlan hosts(const Args& args, Dialect dialect = Dialect::Tandem, const OuterJob& outer = {}) {
+  LaunchOptions options = default_options(dialect);
+  load_config(options, args, run_text(dialect));
+  return plan_hosts(options, dialect, outer);
+}
+
+std::string failure_of(const Args& args, const OuterJob& outer = {}) {
+  try {
+    hosts(args, Dialect::Tandem, outer);
+  } catch (const Error& error) {
+    return error.message() + " | " + error.hint();
+  }
+  return "no error";
+}
+
+// "address:port node/num_nodes"
+std::string place(const HostPlan& plan) {
+  return plan.master_addr + ":" + std::to_string(plan.master_port) + " " + std::to_string(plan.node) + "/" +
+         std::to_string(plan.num_nodes);
+}
+
+OuterJob slurm(int tasks_per_node) {
+  return {.launcher = "Slurm",
+          .rank = 3,
+          .size = 2 * tasks_per_node,
+          .local_rank = 1,
+          .local_size = tasks_per_node,
+          .node = 1,
+          .num_nodes = 2,
+          .master_addr = "node0",
+          .master_port = 23456};
+}
+
+TEST(OneHost, TakesAnyFreePortUnlessOneIsNamed) {
+  EXPECT_EQ(place(hosts({})), "127.0.0.1:0 0/1");
+  EXPECT_EQ(place(hosts({"--master-port", "29501"})), "127.0.0.1:29501 0/1");
+  EXPECT_EQ(place(hosts({"--master-addr", "10.0.0.1", "--nnodes", "1"})), "10.0.0.1:0 0/1");
+  EXPECT_EQ(place(hosts({"--local-addr", "10.0.0.2"})), "10.0.0.2:0 0/1");
+  EXPECT_EQ(place(hosts({"--rdzv-endpoint", "localhost:29502"})), "localhost:29502 0/1");
+}
+
+TEST(OneHost, NeedsNoPortWhenStandaloneAndSaysSo) {
+  for (const Args& args :
+       {Args{"--standalone", "--master_port=29500"}, Args{"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:29500"}}) {
+    const HostPlan plan = hosts(args);
+    EXPECT_EQ(place(plan), "127.0.0.1:0 0/1");
+    EXPECT_EQ(plan.notes, Args{"port 29500 was not needed: a free one is taken, so runs never collide"});
+  }
+  EXPECT_EQ(hosts({"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"}).notes, Args{});
+  EXPECT_EQ(failure_of({"--node-rank", "1"}), "node-rank is 1, and there is one host | give --nnodes, too");
+}
+
+TEST(SeveralHosts, MeetAtTheMastersAddress) {
+  EXPECT_EQ(place(hosts({"--nnodes=2", "--node_rank=1", "--master_addr=10.0.0.1"})), "10.0.0.1:29500 1/2");
+  EXPECT_EQ(place(hosts({"--nnodes=2", "--master_addr=10.0.0.1", "--master_port=1234"})), "10.0.0.1:1234 0/2");
+  EXPECT_EQ(place(hosts({"--nnodes=3", "--node_rank=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host:2000"})),
+            "host:2000 2/3");
+}
+
+TEST(SeveralHosts, NeedAnAddressARankAndAPort) {
+  EXPECT_EQ(failure_of({"--nnodes", "2"}),
+            "there are 2 hosts, and master-addr does not say where they meet | give every host the same --master-addr "
+            "HOST, the address of host 0");
+  EXPECT_EQ(
+      failure_of({"--nnodes", "2", "--rdzv-backend=c10d", "--rdzv-endpoint=host"}),
+      "rdzv-backend is c10d with 2 hosts, and node-rank is not given | give each host its own --node-rank, 0 to 1");
+  EXPECT_EQ(failure_of({"--nnodes", "2", "--rdzv-endpoint=host:0"}),
+            "master-port is 0, and 2 hosts must know the port before they meet | give every host the same "
+            "--master-port, such as 29500");
+}
+
+TEST(Hosts, SayWhatWasNotNeeded) {
+  EXPECT_EQ(hosts({"--rdzv-conf", "timeout=900"}).notes,
+            Args{"rdzv-conf was not needed: there is nothing to wait for"});
+  EXPECT_EQ(hosts({"--nnodes=2", "--master-addr=a", "--local-addr=b", "--same_network=false"}).notes,
+            (Args{"local-addr was not needed: the hosts meet at rank 0's address",
+                  "same_network: false changes nothing: all hosts meet at a"}));
+}
+
+TEST(OuterJob, WithOneTaskOnEachHostGivesTheHosts) {
+  const HostPlan plan = hosts({"-n", "4"}, Dialect::Tandem, slurm(1));
+  EXPECT_FALSE(plan.joins);
+  EXPECT_EQ(place(plan), "node0:23456 1/2");
+  EXPECT_EQ(plan.notes, Args{"host 1 of 2 by Slurm: the hosts meet at node0:23456"});
+  EXPECT_EQ(place(hosts({"--master-addr", "me"}, Dialect::Tandem, slurm(1))), "me:23456 1/2");
+}
+
+TEST(OuterJob, WithSeveralTasksOnAHostMakesEachARank) {
+  const HostPlan plan = hosts({}, Dialect::Tandem, slurm(2));
+  EXPECT_TRUE(plan.joins);
+  EXPECT_EQ(place(plan), "node0:23456 1/2");
+  EXPECT_EQ(plan.notes, Args{"this task of Slurm is rank 3 of 4"});
+  EXPECT_EQ(failure_of({"-n", "2"}, slurm(2)),
+            "tandem run: nproc-per-node was given, and Slurm has started 2 tasks on this host already | start one task "
+            "on each host, or leave out -n to make each task a rank, or say --standalone for separate runs");
+  EXPECT_EQ(place(hosts({"-n", "2", "--standalone"}, Dialect::Tandem, slurm(2))), "127.0.0.1:0 0/1");
+}
+
+TEST(OuterJob, ThatDoesNotSayWhereRankZeroIsNeedsAnAddress) {
+  OuterJob mpi = slurm(2);
+  mpi.launcher = "Open MPI";
+  mpi.master_addr = "";
+  mpi.master_port = 0;
+  EXPECT_EQ(failure_of({}, mpi),
+            "tandem run: Open MPI does not say where rank 0 is | name its host: --master-addr HOST");
+  EXPECT_EQ(place(hosts({"--master-addr", "a"}, Dialect::Tandem, mpi)), "a:29500 1/2");
+  mpi.num_nodes = 1;
+  EXPECT_EQ(place(hosts({}, Dialect::Tandem, mpi)), "127.0.0.1:29500 1/1");
+}
+
+TEST(OuterJob, OfTorchrunIsJoinedUnlessRanksAreCounted) {
+  OuterJob job = slurm(2);
+  job.launcher = "torchrun";
+  EXPECT_TRUE(hosts({}, Dialect::Tandem, job).joins);
+  EXPECT_EQ(place(hosts({"-n", "2"}, Dialect::Tandem, job)), "127.0.0.1:0 0/1");
+}
+
+TEST(OuterJob, MeansNothingToTheOtherTools) {
+  for (const Dialect dialect : {Dialect::Torchrun, Dialect::Accelerate, Dialect::Launch}) {
+    EXPECT_EQ(place(hosts({}, dialect, slurm(2))), "127.0.0.1:0 0/1");
+    EXPECT_EQ(place(hosts({}, dialect, slurm(1))), "127.0.0.1:0 0/1");
+  }
+}
+
+}  // namespace
+}  // namespace tandem

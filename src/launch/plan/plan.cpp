@@ -1,0 +1,198 @@
+#include "launch/plan/plan.h"
+
+#include <sys/random.h>
+#include <tandem/error.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "base/devices.h"
+#include "base/text.h"
+#include "launch/plan/accelerate.h"
+#include "launch/plan/environment.h"
+#include "launch/plan/hosts.h"
+#include "launch/plan/program.h"
+
+namespace tandem {
+namespace {
+
+template <class... Lists>
+std::vector<std::string> joined(std::vector<std::string> notes, Lists... more) {
+  (std::ranges::move(more, std::back_inserter(notes)), ...);
+  return notes;
+}
+
+std::string random_hex() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<unsigned char, 3> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    fail(ErrorKind::Internal, "the kernel gave no random bytes for the name of the run", "try again");
+  }
+  std::string hex;
+  for (const unsigned char byte : bytes) hex += str(kDigits[byte >> 4U], kDigits[byte & 15U]);
+  return hex;
+}
+
+// How many ranks were asked for on this host; nothing: the devices decide.
+std::optional<int> wanted_ranks(const PlacementOptions& options, const Surroundings& here) {
+  const auto num_gpus = static_cast<int>(here.gpus.size());
+  const bool on_gpus = options.device ? *options.device != "cpu" : num_gpus > 0;
+  switch (options.nproc_per_node.kind) {
+    case RankCount::Kind::Unset: return std::nullopt;
+    case RankCount::Kind::Number: return static_cast<int>(options.nproc_per_node.number);
+    case RankCount::Kind::Cpu: return here.cores;
+    case RankCount::Kind::Auto: return on_gpus ? std::nullopt : std::optional(here.cores);
+    case RankCount::Kind::Gpu: break;
+  }
+  if (on_gpus && num_gpus > 0) return std::nullopt;
+  fail(ErrorKind::Device, "nproc-per-node is gpu, and no GPU is visible",
+       "check CUDA_VISIBLE_DEVICES and --device; -n auto counts cores where there is no GPU");
+}
+
+DevicePlan place_ranks(PlacementOptions options, bool strict, const Surroundings& here) {
+  const bool by_cores = options.nproc_per_node.kind == RankCount::Kind::Cpu;
+  if (strict && by_cores && !options.device) options.device = "cpu";
+  return plan_devices(options.device, wanted_ranks(options, here), strict, here.gpus);
+}
+
+// The tasks of an outer launcher that share this host. It may show each of them one GPU only.
+DevicePlan place_tasks(const PlacementOptions& options, const Surroundings& here) {
+  const int num_tasks = here.outer.local_size;
+  if (options.device) return plan_devices(options.device, num_tasks, true, here.gpus);
+  DevicePlan plan;
+  plan.num_ranks = num_tasks;
+  for (int i = 0; i < num_tasks; ++i) {
+    plan.devices.push_back(here.gpus.empty() ? "cpu" : str("cuda:", static_cast<std::size_t>(i) % here.gpus.size()));
+  }
+  return plan;
+}
+
+// Where this host, or this task, is in the run.
+World world_of(const HostPlan& hosts, int num_ranks, const OuterJob& outer) {
+  if (hosts.joins) {
+    return {.rank = outer.rank,
+            .size = outer.size,
+            .local_rank = outer.local_rank,
+            .local_size = outer.local_size,
+            .node = outer.node,
+            .num_nodes = outer.num_nodes};
+  }
+  return {.rank = hosts.node * num_ranks,
+          .size = hosts.num_nodes * num_ranks,
+          .local_rank = 0,
+          .local_size = num_ranks,
+          .node = hosts.node,
+          .num_nodes = hosts.num_nodes};
+}
+
+WorkerEnv worker_env(const LaunchOptions& options, const std::string& name, const HostPlan& hosts, int num_ranks,
+                     const Surroundings& here) {
+  // A worker of torchrun has all of it already, and may find its store in torchrun itself.
+  if (hosts.joins && here.outer.launcher == "torchrun") return read_worker_env(here.variable);
+  return {.world = world_of(hosts, num_ranks, here.outer),
+          .master_addr = hosts.master_addr,
+          .master_port = hosts.master_port,
+          .launcher_hosts_store = false,
+          .restart_count = 0,
+          .max_restarts = options.life.max_restarts,
+          .run_id = options.hosts.rdzv_id.value_or(name),
+          .role_name = options.program.role};
+}
+
+// Where each rank is shown its own GPU, the list must be known.
+std::optional<std::string> visible_devices(const DevicePlan& devices, bool one_each,
+                                           const std::vector<std::string>& gpus) {
+  if (devices.cuda_visible_devices || !one_each || gpus.empty()) return devices.cuda_visible_devices;
+  return join(gpus, ",");
+}
+
+// What was asked for and makes no difference here.
+std::vector<std::string> notes_of(const LaunchOptions& options, const Surroundings& here) {
+  std::vector<std::string> notes;
+  if (options.accelerate.multi_gpu && here.gpus.size() < 2) {
+    notes.push_back(str("multi-gpu, and ", here.gpus.empty() ? "no GPU is" : "one GPU is", " visible"));
+  }
+  if (options.life.monitor_interval != LifeOptions{}.monitor_interval) {
+    notes.emplace_back("monitor-interval was not needed: the end of a rank is noticed at once");
+  }
+  return notes;
+}
+
+// Which GPU of the list a rank sees that sees one only; nothing on a CPU.
+std::optional<std::string> only_gpu(const LaunchPlan& plan, const std::string& device) {
+  constexpr std::string_view kCuda = "cuda:";
+  if (!plan.cuda_visible_devices || !device.starts_with(kCuda)) return std::nullopt;
+  const std::vector<std::string> gpus = split(*plan.cuda_visible_devices, ',');
+  return gpus.at(static_cast<std::size_t>(to_integer(device.substr(kCuda.size())).value()));
+}
+
+void set_devices(Variables& variables, const LaunchPlan& plan, int local_rank) {
+  if (plan.cuda_visible_devices) set_variable(variables, "CUDA_VISIBLE_DEVICES", *plan.cuda_visible_devices);
+  set_variable(variables, "TANDEM_DEVICES", join(plan.devices, ","));
+  if (!plan.virtual_local_rank) return;
+  set_variable(variables, "LOCAL_RANK", "0");
+  const std::string& device = plan.devices.at(static_cast<std::size_t>(local_rank));
+  const auto gpu = only_gpu(plan, device);
+  if (gpu) set_variable(variables, "CUDA_VISIBLE_DEVICES", *gpu);
+  set_variable(variables, "TANDEM_DEVICES", gpu ? "cuda:0" : device);
+}
+
+}  // namespace
+
+LaunchPlan make_plan(const LaunchOptions& given, Dialect dialect, const std::vector<std::string>& program_and_arguments,
+                     const Surroundings& here) {
+  LaunchPlan plan;
+  SettledOptions settled = settle_accelerate(given, dialect, here.variable);
+  const LaunchOptions& options = settled.options;
+  const ProgramCommand program = program_command(options.program, dialect, program_and_arguments, here);
+  HostPlan hosts = plan_hosts(options, dialect, here.outer);
+  DevicePlan devices = hosts.joins ? place_tasks(options.placement, here)
+                                   : place_ranks(options.placement, dialect == Dialect::Tandem, here);
+
+  plan.name = str(program.name, '-', random_hex());
+  plan.env = worker_env(options, plan.name, hosts, devices.num_ranks, here);
+  plan.master_port = plan.env.master_port;
+  plan.hosts_master = !hosts.joins && hosts.node == 0;
+  plan.command = program.words;
+  plan.first_argument = program.first_argument;
+  plan.virtual_local_rank = options.placement.virtual_local_rank;
+  plan.cuda_visible_devices = visible_devices(devices, plan.virtual_local_rank, here.gpus);
+  plan.devices = std::move(devices.devices);
+  plan.joins = hosts.joins;
+  plan.alone = dialect == Dialect::Accelerate && plan.env.world.size == 1 && !hosts.joins;
+  plan.local_rank_argument = options.program.use_env ? LocalRankArgument::None : options.program.pass_local_rank;
+
+  RankVariables ranks = rank_variables(options, dialect, program, plan.env.world, here);
+  plan.variables = std::move(ranks.variables);
+  plan.notes = joined(std::move(settled.notes), std::move(hosts.notes), std::move(devices.notes),
+                      std::move(ranks.notes), notes_of(options, here));
+  return plan;
+}
+
+RankStart rank_start(const LaunchPlan& plan, int local_rank, int port, int restart_count) {
+  WorkerEnv env = plan.env;
+  env.world.rank += local_rank;
+  env.world.local_rank += local_rank;
+  env.master_port = port;
+  env.restart_count += restart_count;
+  RankStart start{.command = plan.command, .variables = worker_variables(env)};
+  if (plan.alone) std::erase_if(start.variables, [](const auto& one) { return !one.first.starts_with("TANDEM_"); });
+  set_devices(start.variables, plan, env.world.local_rank);
+  set_variables(start.variables, plan.variables);
+
+  const std::string number = str(env.world.local_rank);
+  const auto arguments = start.command.begin() + static_cast<std::ptrdiff_t>(plan.first_argument);
+  for (auto word = arguments; word != start.command.end(); ++word) {
+    *word = replace_all(*word, "${local_rank}", number);
+  }
+  if (plan.local_rank_argument != LocalRankArgument::None) {
+    const bool dash = plan.local_rank_argument == LocalRankArgument::Dash;
+    start.command.insert(arguments, str(dash ? "--local-rank=" : "--local_rank=", number));
+  }
+  return start;
+}
+
+int num_ranks(const LaunchPlan& plan) { return plan.joins ? 1 : plan.env.world.local_size; }
+
+}  // namespace tandem

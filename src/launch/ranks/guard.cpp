@@ -1,0 +1,80 @@
+#include "launch/ranks/guard.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <tandem/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <csignal>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "launch/ranks/sweep.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::chrono::seconds kSweepLimit{10};
+constexpr int kLauncherFd = STDERR_FILENO + 1;
+
+// Nothing of the launcher's may be held open by its guard: a pipe would not end, a port would stay taken.
+void let_go_of_everything_but(int fd) {
+  const int nothing = ::open("/dev/null", O_RDWR);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, stream);
+  ::dup2(fd, kLauncherFd);
+  if (::syscall(SYS_close_range, kLauncherFd + 1, UINT_MAX, 0) == 0) return;
+  for (int other = kLauncherFd + 1; other < 4096; ++other) ::close(other);  // Linux before 5.9
+}
+
+// A fork that is not counted among our children: wait(2) for any of them neither sees it nor waits for it, so that
+// "no child is left" means that nothing of a rank is.
+pid_t fork_aside() { return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr)); }
+
+[[noreturn]] void keep_watch(const std::string& run_id, Fd launcher) {
+  ::setsid();
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);  // only SIGKILL ends a guard early
+  ::prctl(PR_SET_NAME, "tandem-guard");
+  let_go_of_everything_but(launcher.get());
+  pollfd ended{.fd = kLauncherFd, .events = POLLIN, .revents = 0};
+  while (::poll(&ended, 1, -1) < 0) continue;
+  const std::array<int, 1> except = {::getpid()};
+  kill_processes(run_id, except, Deadline(kSweepLimit));
+  ::_exit(0);
+}
+
+}  // namespace
+
+Guard::Guard(std::string run_id) : run_id_(std::move(run_id)) { start(); }
+
+void Guard::start() {
+  Fd launcher(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  pid_ = launcher ? fork_aside() : -1;
+  if (pid_ < 0) {
+    fail(ErrorKind::Launch, str("no guard process: ", errno_text(errno)),
+         "check the limits of processes and open files (ulimit -u, ulimit -n); Linux 5.3 or newer is needed");
+  }
+  if (pid_ == 0) keep_watch(run_id_, std::move(launcher));
+  pidfd_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+}
+
+void Guard::renew() {
+  dismiss();
+  start();
+}
+
+void Guard::dismiss() {
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) continue;
+}
+
+}  // namespace tandem
