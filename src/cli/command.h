@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "launch/plan/options.h"
@@ -45,6 +46,17 @@ template <HasFields Config>
 std::vector<Field> flag_table() {
   static Config config;
   return fields_of(config);
+}
+
+// A command whose flags are those of a configuration.
+template <HasFields Config>
+Command make_command(std::string name, std::string summary, std::function<int(std::span<const std::string> args)> run,
+                     std::vector<std::string> arguments = {}) {
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .fields = flag_table<Config>(),
+          .arguments = std::move(arguments),
+          .run = std::move(run)};
 }
 
 // Writes to standard output, which must take all of it. Returns 0, the exit code of a command that did its work.

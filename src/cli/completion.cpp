@@ -12,11 +12,11 @@ struct CompletionOptions {};
 template <class Visitor>
 void visit_fields(CompletionOptions&, Visitor&&) {}
 
-const ProgramText kProgram{.name = "tandem completion",
-                           .arguments = "bash|zsh|fish",
-                           .about = "Prints a script that completes commands, flags and names for a shell.",
-                           .examples = {"source <(tandem completion bash)", "source <(tandem completion zsh)",
-                                        "tandem completion fish | source"}};
+const ProgramText kCompletionText{.name = "tandem completion",
+                                  .arguments = "bash|zsh|fish",
+                                  .about = "Prints a script that completes commands, flags and names for a shell.",
+                                  .examples = {"source <(tandem completion bash)", "source <(tandem completion zsh)",
+                                               "tandem completion fish | source"}};
 
 // The programs on PATH are looked up when the user presses Tab, so new ones are found.
 constexpr std::string_view kBash = R"sh(_tandem() {
@@ -106,9 +106,9 @@ std::string fish_script() {
   return text;
 }
 
-int run(std::span<const std::string> args) {
+int run_completion(std::span<const std::string> args) {
   CompletionOptions options;
-  const LoadedConfig loaded = load_config(options, args, kProgram);
+  const LoadedConfig loaded = load_config(options, args, kCompletionText);
   if (loaded.text) return print(*loaded.text);
   const std::string shell = loaded.rest.size() == 1 ? loaded.rest.front() : "";
   if (shell == "bash") return print(script(kBash, "words='", "'"));
@@ -116,17 +116,14 @@ int run(std::span<const std::string> args) {
   if (shell == "fish") return print(fish_script());
   fail(ErrorKind::Usage,
        str("tandem completion: the shell '", join(loaded.rest, " "), "' is not one of bash, zsh, fish"),
-       str("try `", kProgram.examples.front(), '`'));
+       str("try `", kCompletionText.examples.front(), '`'));
 }
 
 }  // namespace
 
 Command completion_command() {
-  return {.name = "completion",
-          .summary = "print a completion script for bash, zsh or fish",
-          .fields = flag_table<CompletionOptions>(),
-          .arguments = {"bash", "zsh", "fish"},
-          .run = run};
+  return make_command<CompletionOptions>("completion", "print a completion script for bash, zsh or fish",
+                                         run_completion, {"bash", "zsh", "fish"});
 }
 
 }  // namespace tandem

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::string_view kTop = R"(Tandem: data-parallel training you can trust.
+constexpr std::string_view kHelpText = R"(Tandem: data-parallel training you can trust.
 
 examples:
   tandem run train.py                               one rank on each GPU, with torchrun's variables
@@ -18,21 +18,21 @@ examples:
 commands:
 )";
 
-std::string row(std::string name, std::string_view summary) {
+std::string help_row(std::string name, std::string_view summary) {
   name.resize(std::max<std::size_t>(name.size(), 13), ' ');
   return str("  ", name, summary, '\n');
 }
 
 std::string top_help() {
-  std::string text(kTop);
-  for (const Command& command : all_commands()) text += row(command.name, command.summary);
+  std::string text(kHelpText);
+  for (const Command& command : all_commands()) text += help_row(command.name, command.summary);
   const std::vector<std::string> programs = list_programs();
   if (!programs.empty()) text += "\nprograms (tandem-NAME, beside tandem or on PATH):\n";
-  for (const std::string& program : programs) text += row(program, str("`tandem ", program, " --help`"));
+  for (const std::string& program : programs) text += help_row(program, str("`tandem ", program, " --help`"));
   return text + "\nErrors end with one sentence, a hint, and an exit code of their kind (docs/errors.md).\n";
 }
 
-int run(std::span<const std::string> args) {
+int run_help(std::span<const std::string> args) {
   if (args.empty() || args.front() == "--help" || args.front() == "-h") return print(top_help());
   if (args.size() > 1) {
     fail(ErrorKind::Usage, str("tandem help: '", args[1], "' is one word too many"),
@@ -49,7 +49,7 @@ Command help_command() {
           .summary = "`tandem help NAME` tells what a command or program takes",
           .fields = {},
           .arguments = {},
-          .run = run};
+          .run = run_help};
 }
 
 }  // namespace tandem

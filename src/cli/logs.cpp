@@ -26,7 +26,7 @@ void visit_fields(LogsOptions& o, Visitor&& field) {
   field("lines,n", o.lines, "only the last lines");
 }
 
-const ProgramText kProgram{
+const ProgramText kLogsText{
     .name = "tandem logs",
     .arguments = "[RUN]",
     .about =
@@ -35,9 +35,9 @@ const ProgramText kProgram{
     .examples = {"tandem logs", "tandem logs -f --rank 1", "tandem logs --rank all --lines 20 train"}};
 
 // The output of one rank on its way to ours.
-class Stream {
+class RankLog {
  public:
-  Stream(const std::filesystem::path& path, std::string prefix) : tail_(path), prefix_(std::move(prefix)) {}
+  RankLog(const std::filesystem::path& path, std::string prefix) : tail_(path), prefix_(std::move(prefix)) {}
 
   LogTail& tail() { return tail_; }
 
@@ -70,16 +70,16 @@ class Stream {
   std::string held_;  // the beginning of a line
 };
 
-std::vector<Stream> open_streams(const Job& job, const std::string& rank) {
+std::vector<RankLog> open_logs(const Job& job, const std::string& rank) {
   const JobRecord& record = job.record;
   const int last = record.first_rank + record.local_size - 1;
-  std::vector<Stream> streams;
+  std::vector<RankLog> logs;
   const auto path = [&](long long number) { return record.log_dir / str("rank", number, ".log"); };
   if (rank == "launcher") {
-    streams.emplace_back(job.path / "launcher.log", "");
+    logs.emplace_back(job.path / "launcher.log", "");
   } else if (rank == "all") {
     for (int number = record.first_rank; number <= last; ++number) {
-      streams.emplace_back(path(number), str("[rank ", number, "] "));
+      logs.emplace_back(path(number), str("[rank ", number, "] "));
     }
   } else {
     const auto number = to_integer(rank);
@@ -89,54 +89,54 @@ std::vector<Stream> open_streams(const Job& job, const std::string& rank) {
                "'"),
            "--rank all shows all of them");
     }
-    streams.emplace_back(path(*number), "");
+    logs.emplace_back(path(*number), "");
   }
-  return streams;
+  return logs;
 }
 
 // False when nobody reads any more, as after `| head`.
-bool pass_on(const std::string& text) {
+bool print_part(const std::string& text) {
   if (write_all(STDOUT_FILENO, text)) return true;
   if (errno == EPIPE) return false;
   fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is sent");
 }
 
 // All that is there. False when nobody reads any more.
-bool drain(std::vector<Stream>& streams, bool is_last) {
-  for (Stream& stream : streams) {
-    for (std::string part = stream.tail().read(); !part.empty(); part = stream.tail().read()) {
-      if (!pass_on(stream.add(part))) return false;
+bool drain(std::vector<RankLog>& logs, bool is_last) {
+  for (RankLog& log : logs) {
+    for (std::string part = log.tail().read(); !part.empty(); part = log.tail().read()) {
+      if (!print_part(log.add(part))) return false;
     }
-    if (is_last && !pass_on(stream.rest())) return false;
+    if (is_last && !print_part(log.rest())) return false;
   }
   return true;
 }
 
 // Waits a little. False when nobody reads any more.
-bool pause() {
+bool wait_a_moment() {
   constexpr int kPauseMs = 100;
   pollfd reader{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
   return ::poll(&reader, 1, kPauseMs) <= 0;
 }
 
-void follow(std::vector<Stream>& streams, const std::filesystem::path& path) {
+void follow(std::vector<RankLog>& logs, const std::filesystem::path& path) {
   while (true) {
     const auto job = read_job(path);  // first: what was written until it ended is there to be read
     const bool running = job && job->running;
-    if (!drain(streams, !running) || !running || !pause()) return;
+    if (!drain(logs, !running) || !running || !wait_a_moment()) return;
   }
 }
 
-int run(std::span<const std::string> args) {
+int run_logs(std::span<const std::string> args) {
   LogsOptions options;
-  const JobArgument argument = load_job_argument(options, args, kProgram);
+  const JobArgument argument = load_job_argument(options, args, kLogsText);
   if (argument.text) return print(*argument.text);
   const Job job = find_job(argument.name);
-  std::vector<Stream> streams = open_streams(job, options.rank);
+  std::vector<RankLog> logs = open_logs(job, options.rank);
   bool any = false;
-  for (Stream& stream : streams) {
-    any = stream.tail().open() || any;
-    if (options.lines) stream.tail().skip_to_last_lines(*options.lines);
+  for (RankLog& log : logs) {
+    any = log.tail().open() || any;
+    if (options.lines) log.tail().skip_to_last_lines(*options.lines);
   }
   if (!any && !(options.follow && job.running)) {
     fail(ErrorKind::Data, str("tandem logs: ", job.record.name, " has written nothing to ", job.record.log_dir),
@@ -144,21 +144,15 @@ int run(std::span<const std::string> args) {
                      : str("`tandem logs --rank launcher ", job.record.name, "` may tell why"));
   }
   if (options.follow) {
-    follow(streams, job.path);
+    follow(logs, job.path);
   } else {
-    drain(streams, true);
+    drain(logs, true);
   }
   return 0;
 }
 
 }  // namespace
 
-Command logs_command() {
-  return {.name = "logs",
-          .summary = "print what a rank of a job wrote",
-          .fields = flag_table<LogsOptions>(),
-          .arguments = {},
-          .run = run};
-}
+Command logs_command() { return make_command<LogsOptions>("logs", "print what a rank of a job wrote", run_logs); }
 
 }  // namespace tandem

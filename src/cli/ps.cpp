@@ -24,10 +24,10 @@ void visit_fields(PsOptions& o, Visitor&& field) {
   field("json", o.json, "print one JSON array");
 }
 
-const ProgramText kProgram{.name = "tandem ps",
-                           .arguments = "",
-                           .about = "Lists the running jobs of this user on this machine, the newest first.",
-                           .examples = {"tandem ps", "tandem ps --all"}};
+const ProgramText kPsText{.name = "tandem ps",
+                          .arguments = "",
+                          .about = "Lists the running jobs of this user on this machine, the newest first.",
+                          .examples = {"tandem ps", "tandem ps --all"}};
 
 using Row = std::array<std::string, 6>;
 
@@ -118,9 +118,9 @@ Json to_json(const Job& job) {
   return facts;
 }
 
-int run(std::span<const std::string> args) {
+int run_ps(std::span<const std::string> args) {
   PsOptions options;
-  const LoadedConfig loaded = load_config(options, args, kProgram);
+  const LoadedConfig loaded = load_config(options, args, kPsText);
   if (loaded.text) return print(*loaded.text);
   std::vector<Job> jobs = list_jobs();
   const auto finished = std::ranges::count(jobs, false, &Job::running);
@@ -142,12 +142,6 @@ int run(std::span<const std::string> args) {
 
 }  // namespace
 
-Command ps_command() {
-  return {.name = "ps",
-          .summary = "list the running jobs, or all of them",
-          .fields = flag_table<PsOptions>(),
-          .arguments = {},
-          .run = run};
-}
+Command ps_command() { return make_command<PsOptions>("ps", "list the running jobs, or all of them", run_ps); }
 
 }  // namespace tandem

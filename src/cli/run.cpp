@@ -38,7 +38,7 @@ Surroundings look_around() {
           .outer = read_outer_job(environment_variable)};
 }
 
-int start(const LaunchOptions& options, Dialect dialect, const LaunchPlan& plan) {
+int start_plan(const LaunchOptions& options, Dialect dialect, const LaunchPlan& plan) {
   if (options.streams.dry_run) {
     return print(options.streams.json ? str(json_text(plan_json(plan)), '\n') : plan_text(plan));
   }
@@ -73,23 +73,19 @@ int run_program(Dialect dialect, std::span<const std::string> args, const std::o
     }
   }
   if (python && !options.program.python) options.program.python = python;
-  return start(options, dialect, make_plan(options, dialect, loaded.rest, look_around()));
+  return start_plan(options, dialect, make_plan(options, dialect, loaded.rest, look_around()));
 }
 
 Command run_command() {
-  return {.name = "run",
-          .summary = "start N ranks of a program and wait for them",
-          .fields = flag_table<LaunchOptions>(),
-          .arguments = {},
-          .run = [](std::span<const std::string> args) { return run_program(Dialect::Tandem, args); }};
+  return make_command<LaunchOptions>(
+      "run", "start N ranks of a program and wait for them",
+      [](std::span<const std::string> args) { return run_program(Dialect::Tandem, args); });
 }
 
 Command launch_command() {
-  return {.name = "launch",
-          .summary = "the same with the flags and habits of torch.distributed.launch",
-          .fields = flag_table<LaunchOptions>(),
-          .arguments = {},
-          .run = [](std::span<const std::string> args) { return run_program(Dialect::Launch, args); }};
+  return make_command<LaunchOptions>(
+      "launch", "the same with the flags and habits of torch.distributed.launch",
+      [](std::span<const std::string> args) { return run_program(Dialect::Launch, args); });
 }
 
 }  // namespace tandem

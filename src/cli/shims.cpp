@@ -19,7 +19,7 @@ struct ShimOptions {};
 template <class Visitor>
 void visit_fields(ShimOptions&, Visitor&&) {}
 
-const ProgramText kProgram{
+const ProgramText kShimsText{
     .name = "tandem shims",
     .arguments = "DIR",
     .about = "Makes links named torchrun and accelerate, so that scripts which call those run with tandem unchanged.",
@@ -39,13 +39,13 @@ void make_link(const fs::path& link, const fs::path& program) {
   }
 }
 
-int shims(std::span<const std::string> args) {
+int run_shims(std::span<const std::string> args) {
   ShimOptions options;
-  const LoadedConfig loaded = load_config(options, args, kProgram);
+  const LoadedConfig loaded = load_config(options, args, kShimsText);
   if (loaded.text) return print(*loaded.text);
   if (loaded.rest.size() != 1) {
     fail(ErrorKind::Usage, str("tandem shims: one folder is taken, ", loaded.rest.size(), " were given"),
-         str("try `", kProgram.examples.front(), '`'));
+         str("try `", kShimsText.examples.front(), '`'));
   }
   const fs::path folder = fs::absolute(loaded.rest.front());
   std::error_code error;
@@ -75,11 +75,7 @@ int run_as(std::string_view link, std::span<const std::string> args) {
 bool is_link_name(std::string_view name) { return name == "torchrun" || name == "accelerate"; }
 
 Command shims_command() {
-  return {.name = "shims",
-          .summary = "make links named torchrun and accelerate that are tandem",
-          .fields = flag_table<ShimOptions>(),
-          .arguments = {},
-          .run = shims};
+  return make_command<ShimOptions>("shims", "make links named torchrun and accelerate that are tandem", run_shims);
 }
 
 }  // namespace tandem

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/job_argument.h"
-#include "launch/cause/inspect.h"
+#include "launch/cause/stacks.h"
 #include "launch/jobs/job.h"
 
 namespace tandem {
@@ -19,7 +19,7 @@ void visit_fields(StackOptions& o, Visitor&& field) {
   field("timeout", o.timeout, "how long a rank may take to answer");
 }
 
-const ProgramText kProgram{
+const ProgramText kStackText{
     .name = "tandem stack",
     .arguments = "[RUN]",
     .about =
@@ -27,9 +27,9 @@ const ProgramText kProgram{
         "Ranks go on undisturbed. RUN is the name of a job, or its beginning; the newest one when left out.",
     .examples = {"tandem stack", "tandem stack train"}};
 
-int run(std::span<const std::string> args) {
+int run_stack(std::span<const std::string> args) {
   StackOptions options;
-  const JobArgument argument = load_job_argument(options, args, kProgram);
+  const JobArgument argument = load_job_argument(options, args, kStackText);
   if (argument.text) return print(*argument.text);
   const Job job = find_job(argument.name);
   if (!job.running) {
@@ -43,11 +43,7 @@ int run(std::span<const std::string> args) {
 }  // namespace
 
 Command stack_command() {
-  return {.name = "stack",
-          .summary = "print where each rank of a running job stands",
-          .fields = flag_table<StackOptions>(),
-          .arguments = {},
-          .run = run};
+  return make_command<StackOptions>("stack", "print where each rank of a running job stands", run_stack);
 }
 
 }  // namespace tandem

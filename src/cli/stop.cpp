@@ -32,7 +32,7 @@ void validate(const StopOptions& options) {
   fail(ErrorKind::Config, str("timeout is ", duration_text(options.timeout), ", less than nothing"), "try 45s");
 }
 
-const ProgramText kProgram{
+const ProgramText kStopText{
     .name = "tandem stop",
     .arguments = "[RUN]",
     .about =
@@ -57,7 +57,7 @@ void signal_launcher(const Fd& launcher, const Job& job, int signal) {
        "stop it as the user who started it");
 }
 
-void stop(const Job& job, std::chrono::milliseconds timeout) {
+void stop_job(const Job& job, std::chrono::milliseconds timeout) {
   const std::string& name = job.record.name;
   const Fd launcher = open_pidfd(job.record.pid);
   // Once it is held its pid is nobody else's: now it is known for sure who it is.
@@ -77,9 +77,9 @@ void stop(const Job& job, std::chrono::milliseconds timeout) {
   say(str(name, " is gone after ", fixed(watch.seconds(), 1), " s"));
 }
 
-int run(std::span<const std::string> args) {
+int run_stop(std::span<const std::string> args) {
   StopOptions options;
-  const JobArgument argument = load_job_argument(options, args, kProgram);
+  const JobArgument argument = load_job_argument(options, args, kStopText);
   if (argument.text) return print(*argument.text);
   if (options.all && argument.name) {
     fail(ErrorKind::Usage, str("tandem stop: both --all and '", *argument.name, "' were given"), "give one of them");
@@ -91,18 +91,14 @@ int run(std::span<const std::string> args) {
   }
   std::erase_if(jobs, [](const Job& job) { return !job.running; });
   if (jobs.empty()) say("no job is running");
-  for (const Job& job : jobs) stop(job, options.timeout);
+  for (const Job& job : jobs) stop_job(job, options.timeout);
   return 0;
 }
 
 }  // namespace
 
 Command stop_command() {
-  return {.name = "stop",
-          .summary = "stop a running job and wait until it is gone",
-          .fields = flag_table<StopOptions>(),
-          .arguments = {},
-          .run = run};
+  return make_command<StopOptions>("stop", "stop a running job and wait until it is gone", run_stop);
 }
 
 }  // namespace tandem

@@ -15,14 +15,14 @@ void visit_fields(VersionOptions& o, Visitor&& field) {
   field("json", o.json, "print one JSON object");
 }
 
-const ProgramText kProgram{.name = "tandem version",
-                           .arguments = "",
-                           .about = "Prints the version, the compiler, and the torch that this was built for.",
-                           .examples = {"tandem version", "tandem version --json"}};
+const ProgramText kVersionText{.name = "tandem version",
+                               .arguments = "",
+                               .about = "Prints the version, the compiler, and the torch that this was built for.",
+                               .examples = {"tandem version", "tandem version --json"}};
 
-int run(std::span<const std::string> args) {
+int run_version(std::span<const std::string> args) {
   VersionOptions options;
-  const LoadedConfig loaded = load_config(options, args, kProgram);
+  const LoadedConfig loaded = load_config(options, args, kVersionText);
   if (loaded.text) return print(*loaded.text);
   if (!options.json) {
     return print(str("tandem ", kVersion, "\ncompiler ", kCompiler, "\nbuilt for torch ", kTorch, '\n'));
@@ -35,11 +35,8 @@ int run(std::span<const std::string> args) {
 }  // namespace
 
 Command version_command() {
-  return {.name = "version",
-          .summary = "print the version, the compiler and the torch it was built for",
-          .fields = flag_table<VersionOptions>(),
-          .arguments = {},
-          .run = run};
+  return make_command<VersionOptions>("version", "print the version, the compiler and the torch it was built for",
+                                      run_version);
 }
 
 }  // namespace tandem

@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kKeptJobs = 50;
 constexpr std::size_t kSpareJobs = 10;
 
-constexpr std::chrono::seconds kFarewell{1};
+constexpr std::chrono::seconds kFlushLimit{1};
 
 constexpr std::array kHarmless = {SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP};
 
@@ -43,7 +43,7 @@ std::vector<int> watched_signals(const LifeOptions& options) {
   return signals;
 }
 
-JobFolder make_folder(const LaunchPlan& plan, const StreamOptions& options, int port) {
+JobFolder create_job_folder(const LaunchPlan& plan, const StreamOptions& options, int port) {
   const std::string outer = environment_variable("TANDEM_RUN_ID").value_or("");
   return JobFolder::create({.name = plan.name,
                             .run_id = outer.empty() ? plan.name : str(outer, '/', plan.name),
@@ -258,7 +258,7 @@ class Launch {
     job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] {
       while (const auto signal = job_.signals.take()) told_to_end_ = told_to_end_ || ends_launcher(*signal);
     });
-    const Deadline farewell(kFarewell);
+    const Deadline farewell(kFlushLimit);
     while (job_.console.waiting() && !(told_to_end_ && farewell.passed())) job_.loop.wait(farewell.poll_ms() + 1);
     job_.loop.forget(job_.signals.fd());
   }
@@ -279,7 +279,7 @@ LaunchResult launch(const LaunchOptions& options, Dialect dialect, const LaunchP
   const int port_number = wanted.hosts_master ? port.number : wanted.master_port;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ControlPage control = ControlPage::create(wanted.env.world.local_size);
-  JobFolder folder = make_folder(wanted, options.streams, port_number);
+  JobFolder folder = create_job_folder(wanted, options.streams, port_number);
   const LaunchPlan plan = complete_plan(wanted, options.environment, folder, control.fd());
   Guard guard(plan.env.tandem_run_id);
   SignalQueue signals(watched_signals(options.life));

@@ -11,7 +11,8 @@
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/cause/inspect.h"
-#include "launch/ranks/leftovers.h"
+#include "launch/cause/stacks.h"
+#include "launch/ranks/sweep.h"
 
 namespace tandem {
 namespace {
@@ -204,7 +205,7 @@ void RankGroup::give_up_on_unkillable() {
     if (!rank->running()) continue;
     const RankState state = inspect_rank(rank->rank, rank->process->pid());
     job_.say(str("rank ", rank->rank, " (process ", rank->process->pid(), ") cannot be killed: it is ",
-                 state.state_text, " in ", state.wait_channel, "; it is left to the kernel"));
+                 state.state_text, " in ", state.wait.channel, "; it is left to the kernel"));
     rank->order = num_ended_++;
     rank->process->abandon();
   }

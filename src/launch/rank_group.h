@@ -17,7 +17,6 @@
 #include "launch/plan/plan.h"
 #include "launch/ranks/event_loop.h"
 #include "launch/ranks/guard.h"
-#include "launch/ranks/signals.h"
 #include "launch/ranks/spawn.h"
 #include "launch/ranks/stall.h"
 

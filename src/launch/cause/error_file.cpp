@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "launch/cause/peer_error.h"
+#include "launch/cause/error_words.h"
 
 namespace tandem {
 namespace {

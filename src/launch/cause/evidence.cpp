@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/text.h"
-#include "launch/cause/peer_error.h"
+#include "launch/cause/error_words.h"
 #include "launch/output/plain_text.h"
 
 namespace tandem {
@@ -16,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxTraceback = 40;
 constexpr std::size_t kMaxMessage = 10;     // lines of an exception's message and notes, where only the end bounds them
-constexpr std::size_t kLastLines = 15;      // where a line that speaks of an error is looked for
+constexpr std::size_t kSearchedLines = 15;  // where a line that speaks of an error is looked for
 constexpr std::size_t kMaxLinesAfter = 60;  // a traceback further up was handled, and the program went on
 constexpr std::string_view kTraceback = "Traceback (most recent call last):";
 constexpr std::string_view kGroupTraceback = "+ Exception Group Traceback (most recent call last):";
@@ -39,7 +38,7 @@ struct Story {
   bool about_peer = false;
 };
 
-Line read_line(std::string text) {
+Line parse_line(std::string text) {
   constexpr std::string_view kMark = "[rank";
   if (!text.starts_with(kMark)) return {.text = std::move(text)};
   const std::size_t digits_end = text.find_first_not_of("0123456789", kMark.size());
@@ -50,9 +49,9 @@ Line read_line(std::string text) {
   return {.text = text.substr(marked ? std::min(begin + 1, text.size()) : begin), .marked = marked};
 }
 
-std::vector<Line> read_lines(std::string_view output) {
+std::vector<Line> parse_lines(std::string_view output) {
   std::vector<Line> lines;
-  for (std::string& text : plain_lines(output)) lines.push_back(read_line(std::move(text)));
+  for (std::string& text : plain_lines(output)) lines.push_back(parse_line(std::move(text)));
   return lines;
 }
 
@@ -64,42 +63,7 @@ bool begins_story(const Line& line) {
   return is_traceback(line) || line.text.starts_with(kTerminate) || line.text.starts_with(kFatalPython);
 }
 
-// Lines that libraries write while a process goes down, which neither belong to an exception's message nor show that
-// the program went on.
-bool is_noise(const Line& line) {
-  const std::string& text = line.text;
-  const bool is_torch_log = text.size() > 2 && text[0] == '[' &&
-                            std::string_view("IWEF").find(text[1]) != std::string::npos &&
-                            std::isdigit(static_cast<unsigned char>(text[2])) != 0;
-  constexpr std::array<std::string_view, 6> kStarts = {
-      "frame #", "Exception raised from ", "Exception ignored in", "<omitting python frames>",
-      "wandb: ", "Extension modules: "};
-  return is_torch_log || text.find("Warning: ") != std::string::npos ||
-         std::ranges::any_of(kStarts, [&](std::string_view start) { return text.starts_with(start); });
-}
-
-bool speaks_of_error(const std::string& text) {
-  constexpr std::array<std::string_view, 8> kStarts = {
-      "error: ", "Error: ", "ERROR: ", "fatal: ", "FATAL", "Fatal ", "free(): ", "double free or corruption"};
-  constexpr std::array<std::string_view, 14> kWords = {": error: ",
-                                                       "Error: ",
-                                                       "Exception: ",
-                                                       "command not found",
-                                                       ": not found",
-                                                       "No such file",
-                                                       "Permission denied",
-                                                       "Error while finding module",
-                                                       " Assertion `",
-                                                       "CUDA error",
-                                                       "NCCL error",
-                                                       "panicked at ",
-                                                       "stack smashing detected",
-                                                       "Watchdog caught collective operation timeout"};
-  return std::ranges::any_of(kStarts, [&](std::string_view start) { return text.starts_with(start); }) ||
-         std::ranges::any_of(kWords, [&](std::string_view word) { return text.find(word) != std::string::npos; });
-}
-
-std::string text_of(std::span<const Line> lines) {
+std::string joined_text(std::span<const Line> lines) {
   std::vector<std::string> texts;
   for (const Line& line : lines) texts.push_back(line.text);
   return join(texts, "\n");
@@ -118,7 +82,7 @@ std::size_t message_end(std::span<const Line> lines, std::size_t first) {
   for (std::size_t i = first + 1; i < lines.size(); ++i) {
     const Line& line = lines[i];
     if (is_blank(line)) continue;
-    if (is_noise(line) || begins_story(line) || line.marked != lines[first].marked) return end;
+    if (is_library_noise(line.text) || begins_story(line) || line.marked != lines[first].marked) return end;
     in_original = in_original ? is_indented(line) : line.text == kOriginal;
     if (!in_original && !line.marked && ++counted > kMaxMessage) return first + 1;
     end = i + 1;
@@ -145,7 +109,7 @@ Story make_story(std::span<const Line> lines, std::size_t begin, std::size_t mes
           .message = message,
           .end = end,
           .error = lines[message].text,
-          .about_peer = is_about_peer(text_of(range(lines, message, end)))};
+          .about_peer = is_about_peer(joined_text(range(lines, message, end)))};
 }
 
 // "ValueError: text", "package.Error", "KeyboardInterrupt"
@@ -221,7 +185,7 @@ std::optional<Story> syntax_story(std::span<const Line> lines, std::size_t messa
 
 std::size_t ordinary_lines(std::span<const Line> lines) {
   return static_cast<std::size_t>(
-      std::ranges::count_if(lines, [](const Line& line) { return !is_blank(line) && !is_noise(line); }));
+      std::ranges::count_if(lines, [](const Line& line) { return !is_blank(line) && !is_library_noise(line.text); }));
 }
 
 // One story of two: the second is chained to the first, or is the stack of the process that the first brought down.
@@ -274,14 +238,14 @@ const Story& decisive(std::span<const Line> lines, const std::vector<Story>& sto
 std::string traceback_of(std::span<const Line> lines) {
   std::vector<std::string> texts;
   for (const Line& line : lines) {
-    if (!is_noise(line)) texts.push_back(line.text);
+    if (!is_library_noise(line.text)) texts.push_back(line.text);
   }
   return join(shortened(std::move(texts), kMaxTraceback), "\n");
 }
 
 // No story is told: the last line that speaks of an error, with the hint that our own workers put below it.
 Evidence find_error_line(std::span<const Line> lines) {
-  const std::size_t oldest = lines.size() > kLastLines ? lines.size() - kLastLines : 0;
+  const std::size_t oldest = lines.size() > kSearchedLines ? lines.size() - kSearchedLines : 0;
   for (std::size_t i = lines.size(); i-- > oldest;) {
     if (!speaks_of_error(lines[i].text)) continue;
     Evidence evidence;
@@ -298,7 +262,7 @@ Evidence find_error_line(std::span<const Line> lines) {
 }  // namespace
 
 Evidence find_evidence(std::string_view output) {
-  const std::vector<Line> lines = read_lines(output);
+  const std::vector<Line> lines = parse_lines(output);
   const std::vector<Story> stories = find_stories(lines);
   const std::size_t lines_after = stories.empty() ? 0 : ordinary_lines(std::span(lines).subspan(stories.back().end));
   if (stories.empty() || lines_after > kMaxLinesAfter) return find_error_line(lines);

@@ -166,7 +166,7 @@ struct SignalWords {
   std::string_view words;
 };
 
-constexpr std::array<SignalWords, 14> kSignals = {{
+constexpr std::array<SignalWords, 14> kSignalHints = {{
     {SIGSEGV,
      "native code used memory that is not its own. If a Python stack is shown, its\n"
      "first line called that code; a C++ program shows more under gdb"},
@@ -193,8 +193,8 @@ std::string signal_hint(const Failure& failure) {
   if (by_us || (signal == SIGABRT && says_why)) return {};
   if (signal == SIGKILL) return killed(failure);
   if (signal == SIGBUS) return str("memory that is mapped to a file was not there. ", shared_memory(failure));
-  const auto* found = std::ranges::find(kSignals, signal, &SignalWords::signal);
-  if (found != kSignals.end()) return std::string(found->words);
+  const auto* found = std::ranges::find(kSignalHints, signal, &SignalWords::signal);
+  if (found != kSignalHints.end()) return std::string(found->words);
   return "someone sent it this signal, perhaps the program itself, and it does not handle it";
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "launch/cause/python.h"
-#include "launch/cause/wait_place.h"
+#include "launch/cause/stacks.h"
 #include "launch/ranks/proc.h"
 
 namespace tandem {

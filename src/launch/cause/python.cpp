@@ -4,13 +4,64 @@
 #include <sys/stat.h>
 #include <tandem/error.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/text.h"
 #include "sitecustomize.h"
 
 namespace tandem {
+namespace {
+
+struct Stack {
+  std::string frames;  // one line each, the innermost first
+  int threads = 1;
+
+  bool is_main() const { return frames.ends_with(" in <module>\n") || frames.ends_with(" in _run_module_as_main\n"); }
+};
+
+bool is_title(std::string_view line) { return line.starts_with("Thread 0x") || line.starts_with("Current thread 0x"); }
+
+std::vector<Stack> parse(std::string_view dump) {
+  std::vector<Stack> stacks;
+  for (const std::string& line : split(dump, '\n')) {
+    if (is_title(line)) {
+      stacks.emplace_back();
+    } else if (!stacks.empty() && !line.empty()) {
+      stacks.back().frames += str("  ", line, '\n');
+    }
+  }
+  return stacks;
+}
+
+// Threads of pools wait for work in a lock or a queue; the program's own thread that does so is what we look for.
+bool is_idle(const Stack& stack) {
+  const std::string_view first = std::string_view(stack.frames).substr(0, stack.frames.find('\n'));
+  const auto stands_in = [&](std::string_view file, std::string_view function) {
+    return first.find(file) != first.npos && first.ends_with(str(" in ", function));
+  };
+  if (stack.is_main() || stack.frames.find("/threading.py\"") == stack.frames.npos) return false;
+  return stands_in("/threading.py\"", "wait") || stands_in("/queue.py\"", "get") ||
+         stands_in("/concurrent/futures/thread.py\"", "_worker") || stands_in("/multiprocessing/pool.py\"", "worker");
+}
+
+// Equal ones become one; the order stays.
+std::vector<Stack> folded(const std::vector<Stack>& stacks) {
+  std::vector<Stack> different;
+  for (const Stack& stack : stacks) {
+    const auto same = std::ranges::find(different, stack.frames, &Stack::frames);
+    if (same == different.end()) {
+      different.push_back(stack);
+    } else {
+      ++same->threads;
+    }
+  }
+  return different;
+}
+
+}  // namespace
 
 void write_sitecustomize(const std::filesystem::path& folder) {
   ::mkdir(folder.c_str(), 0700);
@@ -20,6 +71,22 @@ void write_sitecustomize(const std::filesystem::path& folder) {
     fail(ErrorKind::Launch, str("cannot write ", path, ": ", errno_text(errno)),
          "set TANDEM_STATE_DIR to a folder that you can write to");
   }
+}
+
+std::string tidy_python_stack(std::string_view dump) {
+  std::vector<Stack> stacks = parse(dump);
+  const auto idle = std::erase_if(stacks, is_idle);
+  stacks = folded(stacks);
+  std::stable_partition(stacks.begin(), stacks.end(), [](const Stack& stack) { return stack.is_main(); });
+  std::string text;
+  for (const Stack& stack : stacks) {
+    const std::string who = stack.threads > 1 ? str(stack.threads, " threads")
+                            : stack.is_main() ? "main thread"
+                                              : "a thread";
+    text += str(who, ", most recent call first:\n", stack.frames);
+  }
+  if (idle > 0) text += str(idle, idle == 1 ? " thread waits" : " threads wait", " for work\n");
+  return text;
 }
 
 }  // namespace tandem

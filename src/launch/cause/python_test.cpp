@@ -9,7 +9,6 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "launch/cause/python_stack.h"
 
 namespace tandem {
 namespace {

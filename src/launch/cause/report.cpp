@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kLastLines = 10;
+constexpr std::size_t kShownLines = 10;
 constexpr std::size_t kMaxWidth = 600;  // a message may be long, a line of data longer still
 
 std::string cut_to_width(const std::string& line) {
@@ -21,7 +21,7 @@ std::string cut_to_width(const std::string& line) {
   return str(line.substr(0, end), "...");
 }
 
-std::string indented(std::span<const std::string> lines) {
+std::string report_lines(std::span<const std::string> lines) {
   std::string text;
   for (const std::string& line : lines) text += str(line.empty() ? "" : "  ", cut_to_width(line), '\n');
   return text;
@@ -41,12 +41,12 @@ std::string headline(const RankEnd& end, int exit_code) {
 std::string last_lines(const RankEnd& end) {
   std::vector<std::string> lines = plain_lines(end.output);
   if (lines.empty()) return "  it wrote nothing\n";
-  if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
-  return str("last lines:\n", indented(lines));
+  if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
+  return str("last lines:\n", report_lines(lines));
 }
 
 std::string story(const RankEnd& end, const Evidence& evidence) {
-  if (!evidence.traceback.empty()) return indented(split(evidence.traceback, '\n'));
+  if (!evidence.traceback.empty()) return report_lines(split(evidence.traceback, '\n'));
   return last_lines(end);
 }
 

@@ -1,3 +1,5 @@
+#include "launch/cause/stacks.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -10,16 +12,12 @@
 #include "base/text.h"
 #include "launch/cause/inspect.h"
 #include "launch/cause/python.h"
-#include "launch/cause/python_stack.h"
-#include "launch/cause/wait_place.h"
 #include "launch/ranks/proc.h"
 
 namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_stopped(char state) { return state == 'T' || state == 't'; }
 
 // The threads in whose mask the signal is. While a thread runs the handler of a signal, that signal is in its mask.
 int threads_blocking(int pid) {
@@ -149,7 +147,7 @@ std::string body_of(const std::vector<Question>& processes) {
 }
 
 std::string state_line(const RankState& state) {
-  const std::string place = WaitPlace{.channel = state.wait_channel, .system_call = state.system_call}.text();
+  const std::string place = state.wait.text();
   return str("pid ", state.pid, ": ", state.state_text, place.empty() ? "" : " in ", place, ", ",
              fixed(state.cpu_seconds, 1), " s of CPU\n");
 }
@@ -161,7 +159,7 @@ struct Group {
   std::string states;
 };
 
-std::string text_of(const Group& group) {
+std::string group_text(const Group& group) {
   return str(group.ranks.size() == 1 ? "rank " : "ranks ", join(group.ranks, ", "), '\n', indented(group.states),
              indented(group.body));
 }
@@ -190,7 +188,7 @@ std::string collect_stacks(std::span<const RankProcess> ranks, const fs::path& s
   }
   std::ranges::stable_sort(groups, {}, [](const Group& group) { return group.ranks.size(); });
   std::vector<std::string> texts;
-  for (const Group& group : groups) texts.push_back(text_of(group));
+  for (const Group& group : groups) texts.push_back(group_text(group));
   return join(texts, "\n");
 }
 

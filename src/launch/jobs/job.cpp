@@ -23,10 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kHint = "set TANDEM_STATE_DIR to a folder that you can write to";
+constexpr const char* kStateDirHint = "set TANDEM_STATE_DIR to a folder that you can write to";
 
 [[noreturn]] void fail_to_make(const fs::path& path) {
-  fail(ErrorKind::Launch, str("cannot make ", path, ": ", errno_text(errno)), kHint);
+  fail(ErrorKind::Launch, str("cannot make ", path, ": ", errno_text(errno)), kStateDirHint);
 }
 
 void write_file(const fs::path& path, std::string_view text) {
@@ -60,7 +60,7 @@ void check_name(const std::string& name) {
        "take letters, digits and dashes: it becomes the name of a folder");
 }
 
-bool make_folder(const fs::path& path) {
+bool make_new_folder(const fs::path& path) {
   if (::mkdir(path.c_str(), 0700) == 0) return true;
   if (errno != EEXIST) fail_to_make(path);
   return false;
@@ -69,7 +69,7 @@ bool make_folder(const fs::path& path) {
 // Makes the folder of a job whose name is given, and gives away that of a finished one to be removed.
 fs::path take_place(const fs::path& jobs, const std::string& name) {
   check_name(name);
-  if (make_folder(jobs / name)) return {};
+  if (make_new_folder(jobs / name)) return {};
   const auto job = read_job(jobs / name);
   if (!job) fail(ErrorKind::Usage, str(jobs / name, " is there already, and no job's"), "choose another name");
   if (job->running) {
@@ -77,14 +77,14 @@ fs::path take_place(const fs::path& jobs, const std::string& name) {
          str("choose another name, or `tandem stop ", name, '`'));
   }
   fs::path old = set_aside(jobs / name);
-  if (!make_folder(jobs / name)) fail_to_make(jobs / name);
+  if (!make_new_folder(jobs / name)) fail_to_make(jobs / name);
   return old;
 }
 
 std::string make_numbered(const fs::path& jobs, const std::string& base) {
   for (int number = 1;; ++number) {
     std::string name = number == 1 ? base : str(base, '-', number);
-    if (make_folder(jobs / name)) return name;
+    if (make_new_folder(jobs / name)) return name;
   }
 }
 
@@ -161,7 +161,7 @@ JobFolder JobFolder::create(JobRecord record) {
   }
   const fs::path path = jobs / record.name;
   fill_in(record, path);
-  make_folder(path / "stacks");
+  make_new_folder(path / "stacks");
   JobFolder folder(std::move(record), path);
   write_file(path / "job.json", record_text(folder.record_));  // last: now others see a job, and a whole one
   if (!old.empty()) remove_folder(old);
@@ -181,7 +181,7 @@ fs::path jobs_folder() {
   path = fs::absolute(path);
   std::error_code reported_below;
   fs::create_directories(path.parent_path(), reported_below);
-  make_folder(path);
+  make_new_folder(path);
   check_owner(path, AT_SYMLINK_NOFOLLOW);  // a link that another user left in /tmp may lead into a folder of ours
   check_owner(path, 0);
   return path;

@@ -17,7 +17,7 @@ const fs::path kNothing = "/dev/null";
 
 int bit_of(Stream stream) { return stream == Stream::Out ? 1 : 2; }
 
-void make_folder(const fs::path& folder) {
+void make_log_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (!error) return;
@@ -77,7 +77,7 @@ RankFiles StreamChoice::files_of(int local_rank, int attempt) const {
   }
   if (!options_.log_dir && !options_.redirects.used() && !options_.tee.used()) return files;
   const fs::path folder = log_dir_ / str("attempt_", attempt) / str(local_rank);
-  make_folder(folder);
+  make_log_folder(folder);
   files.error_file = folder / "error.json";
   const int kept = options_.redirects.of(local_rank) | options_.tee.of(local_rank);
   if ((kept & bit_of(Stream::Out)) != 0) files.output.out.own_file = folder / "stdout.log";

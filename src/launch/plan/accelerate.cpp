@@ -26,10 +26,6 @@ std::string lower(std::string text) {
 
 const char* python_bool(bool value) { return value ? "True" : "False"; }
 
-[[noreturn]] void refuse(std::string message, std::string hint) {
-  fail(ErrorKind::Config, std::move(message), std::move(hint));
-}
-
 void check_one_of(const char* name, const std::optional<std::string>& value, const std::vector<std::string>& allowed) {
   if (!value || std::ranges::count(allowed, lower(*value)) > 0) return;
   refuse(str(name, " is ", *value, ", not one of ", join(allowed, ", ")), "leave it out for the first of them");

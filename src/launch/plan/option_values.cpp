@@ -1,5 +1,7 @@
 #include "launch/plan/option_values.h"
 
+#include <tandem/error.h>
+
 #include <algorithm>
 #include <array>
 #include <climits>
@@ -15,22 +17,22 @@ using Kind = RankCount::Kind;
 constexpr std::array<std::pair<std::string_view, Kind>, 4> kCountWords{
     {{"unset", Kind::Unset}, {"auto", Kind::Auto}, {"gpu", Kind::Gpu}, {"cpu", Kind::Cpu}}};
 
-constexpr std::array<std::pair<std::string_view, int>, 16> kSignals{{{"SIGHUP", SIGHUP},
-                                                                     {"SIGINT", SIGINT},
-                                                                     {"SIGQUIT", SIGQUIT},
-                                                                     {"SIGABRT", SIGABRT},
-                                                                     {"SIGUSR1", SIGUSR1},
-                                                                     {"SIGUSR2", SIGUSR2},
-                                                                     {"SIGPIPE", SIGPIPE},
-                                                                     {"SIGALRM", SIGALRM},
-                                                                     {"SIGTERM", SIGTERM},
-                                                                     {"SIGCONT", SIGCONT},
-                                                                     {"SIGTSTP", SIGTSTP},
-                                                                     {"SIGURG", SIGURG},
-                                                                     {"SIGXCPU", SIGXCPU},
-                                                                     {"SIGXFSZ", SIGXFSZ},
-                                                                     {"SIGWINCH", SIGWINCH},
-                                                                     {"SIGPWR", SIGPWR}}};
+constexpr std::array<std::pair<std::string_view, int>, 16> kSignalNames{{{"SIGHUP", SIGHUP},
+                                                                         {"SIGINT", SIGINT},
+                                                                         {"SIGQUIT", SIGQUIT},
+                                                                         {"SIGABRT", SIGABRT},
+                                                                         {"SIGUSR1", SIGUSR1},
+                                                                         {"SIGUSR2", SIGUSR2},
+                                                                         {"SIGPIPE", SIGPIPE},
+                                                                         {"SIGALRM", SIGALRM},
+                                                                         {"SIGTERM", SIGTERM},
+                                                                         {"SIGCONT", SIGCONT},
+                                                                         {"SIGTSTP", SIGTSTP},
+                                                                         {"SIGURG", SIGURG},
+                                                                         {"SIGXCPU", SIGXCPU},
+                                                                         {"SIGXFSZ", SIGXFSZ},
+                                                                         {"SIGWINCH", SIGWINCH},
+                                                                         {"SIGPWR", SIGPWR}}};
 
 std::optional<int> small_number(std::string_view text, int max) {
   const auto number = to_integer(text);
@@ -115,8 +117,10 @@ std::string ScalarFormat<AutoSwitch>::write(const AutoSwitch& value) {
   return value.value ? ScalarFormat<bool>::write(*value.value) : "auto";
 }
 
+void refuse(std::string message, std::string hint) { fail(ErrorKind::Config, std::move(message), std::move(hint)); }
+
 std::optional<int> signal_number(std::string_view name) {
-  for (const auto& [known, number] : kSignals) {
+  for (const auto& [known, number] : kSignalNames) {
     if (known == name) return number;
   }
   return std::nullopt;

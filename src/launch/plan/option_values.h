@@ -107,6 +107,9 @@ inline std::vector<std::pair<std::string, OnStall>> enum_names(OnStall) {
   return {{"report", OnStall::Report}, {"stop", OnStall::Stop}};
 }
 
+// An Error of kind Config.
+[[noreturn]] void refuse(std::string message, std::string hint);
+
 // The number of a signal that a process may handle, by its name: "SIGTERM"; nothing for any other word.
 std::optional<int> signal_number(std::string_view name);
 

@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::int64_t kMaxRanks = 4096;
 
-[[noreturn]] void refuse(std::string message, std::string hint) {
-  fail(ErrorKind::Config, std::move(message), std::move(hint));
-}
-
 void check_port(const char* name, const std::optional<int>& port) {
   if (!port || (0 <= *port && *port <= 65535)) return;
   refuse(str(name, " is ", *port, ", not a port from 0 to 65535"), "leave it out: a free port is found");

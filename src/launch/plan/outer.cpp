@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-[[noreturn]] void refuse(const std::string& launcher, const std::string& fault) {
+[[noreturn]] void refuse_variables(const std::string& launcher, const std::string& fault) {
   fail(ErrorKind::Launch, str(launcher, "'s environment: ", fault),
        "start the program as that launcher does, or unset these variables to start a job of its own");
 }
@@ -25,14 +25,14 @@ class Reader {
 
   std::string text(const char* name) const {
     const auto value = lookup_(name);
-    if (!value) refuse(launcher_, str(name, " is not set"));
+    if (!value) refuse_variables(launcher_, str(name, " is not set"));
     return *value;
   }
 
   int number(const char* name) const {
     const std::string value = text(name);
     const auto number = to_unsigned(value);
-    if (!number || *number > INT_MAX) refuse(launcher_, str(name, "='", value, "' is not a whole number"));
+    if (!number || *number > INT_MAX) refuse_variables(launcher_, str(name, "='", value, "' is not a whole number"));
     return static_cast<int>(*number);
   }
 
@@ -50,12 +50,12 @@ class Reader {
 
 OuterJob checked(OuterJob job) {
   const auto check = [&](const char* name, int value, int size) {
-    if (value >= size) refuse(job.launcher, str(name, ' ', value, " of ", size));
+    if (value >= size) refuse_variables(job.launcher, str(name, ' ', value, " of ", size));
   };
   check("rank", job.rank, job.size);
   check("local rank", job.local_rank, job.local_size);
   check("node", job.node, job.num_nodes);
-  if (job.local_size > job.size) refuse(job.launcher, str(job.local_size, " local ranks of ", job.size));
+  if (job.local_size > job.size) refuse_variables(job.launcher, str(job.local_size, " local ranks of ", job.size));
   return job;
 }
 
@@ -145,12 +145,12 @@ int slurm_local_size(const Reader& reader, int node) {
     const bool is_repeated = bracket != part.npos && part.ends_with(')');
     const auto nodes = is_repeated ? to_unsigned(part.substr(bracket + 2, part.size() - bracket - 3)) : 1;
     if (!tasks || *tasks > INT_MAX || !nodes || (bracket != part.npos && !is_repeated)) {
-      refuse(reader.launcher(), str("tasks per node '", list, "' cannot be read"));
+      refuse_variables(reader.launcher(), str("tasks per node '", list, "' cannot be read"));
     }
     first_node_after += *nodes;
     if (static_cast<unsigned long long>(node) < first_node_after) return static_cast<int>(*tasks);
   }
-  refuse(reader.launcher(), str("tasks per node '", list, "' do not reach node ", node));
+  refuse_variables(reader.launcher(), str("tasks per node '", list, "' do not reach node ", node));
 }
 
 // "gpu[003-005,9],login1" begins with gpu003, "rack[1-2]n[0-7]" with rack1n0.
@@ -162,7 +162,7 @@ std::string first_host(const Reader& reader, std::string_view list) {
       continue;
     }
     const std::size_t end = list.find(']', at);
-    if (end == list.npos) refuse(reader.launcher(), str("node list '", list, "' cannot be read"));
+    if (end == list.npos) refuse_variables(reader.launcher(), str("node list '", list, "' cannot be read"));
     host += list.substr(at + 1, list.find_first_of("-,]", at) - at - 1);
     at = end;
   }

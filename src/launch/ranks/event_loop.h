@@ -1,7 +1,10 @@
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "base/fd.h"
@@ -24,6 +27,23 @@ class EventLoop {
  private:
   Fd epoll_;
   std::unordered_map<int, std::function<void()>> ready_;
+};
+
+// Signals arrive as data instead of interrupting us, as long as this lives. One that is ignored when we start (SIGHUP
+// under nohup) stays ignored.
+class SignalQueue {
+ public:
+  explicit SignalQueue(std::span<const int> signals);
+  ~SignalQueue();
+  SignalQueue(const SignalQueue&) = delete;
+  SignalQueue& operator=(const SignalQueue&) = delete;
+
+  int fd() const { return fd_.get(); }
+  std::optional<int> take() const;
+
+ private:
+  sigset_t before_{};
+  Fd fd_;
 };
 
 }  // namespace tandem

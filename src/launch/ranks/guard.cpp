@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "launch/ranks/proc.h"
 #include "launch/ranks/sweep.h"
 
 namespace tandem {
@@ -57,14 +58,14 @@ pid_t fork_aside() { return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, 
 Guard::Guard(std::string run_id) : run_id_(std::move(run_id)) { start(); }
 
 void Guard::start() {
-  Fd launcher(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  Fd launcher = open_pidfd(::getpid());
   pid_ = launcher ? fork_aside() : -1;
   if (pid_ < 0) {
     fail(ErrorKind::Launch, str("no guard process: ", errno_text(errno)),
          "check the limits of processes and open files (ulimit -u, ulimit -n); Linux 5.3 or newer is needed");
   }
   if (pid_ == 0) keep_watch(run_id_, std::move(launcher));
-  pidfd_ = Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  pidfd_ = open_pidfd(pid_);
 }
 
 void Guard::renew() {

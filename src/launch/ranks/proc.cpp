@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 
@@ -68,6 +69,26 @@ std::vector<ProcStat> process_tree(const std::vector<ProcStat>& all, int pid) {
   }
   return tree;
 }
+
+std::vector<int> child_processes(int pid) {
+  std::vector<int> children;
+  // Not from /proc/PID/task/*/children, which many kernels are built without.
+  for (const ProcStat& process : all_processes()) {
+    if (process.parent == pid) children.push_back(process.pid);
+  }
+  return children;
+}
+
+std::string command_of(int pid) {
+  constexpr std::size_t kLongest = 200;
+  std::string text = read_text(str("/proc/", pid, "/cmdline")).substr(0, kLongest);
+  if (text.empty()) text = read_text(str("/proc/", pid, "/comm"));
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' '; }, ' ');
+  return std::string(trim(text));
+}
+
+bool is_stopped(char state) { return state == 'T' || state == 't'; }
 
 bool is_running(int pid, std::int64_t started_ticks) {
   const auto stat = pid > 0 ? read_stat(pid) : std::nullopt;

@@ -29,6 +29,16 @@ std::optional<ProcStat> read_stat(int pid);
 std::vector<ProcStat> all_processes();
 std::vector<ProcStat> process_tree(const std::vector<ProcStat>& all, int pid);
 
+// The children of a process, zombies too.
+std::vector<int> child_processes(int pid);
+
+// The program and its arguments in one line, with blanks between, or its short name where these are gone; shortened to
+// 200 bytes. Empty when there is no such process.
+std::string command_of(int pid);
+
+// Whether a state of ProcStat is that of a process stopped by a signal or a debugger.
+bool is_stopped(char state);
+
 // False as well for one that has ended and only waits to be collected.
 bool is_running(int pid, std::int64_t started_ticks);
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <tandem/error.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 
 #include "base/program.h"
 #include "base/text.h"
+#include "launch/ranks/proc.h"
 
 namespace tandem {
 namespace {
@@ -102,7 +102,7 @@ Process spawn(const ProcessPlan& plan) {
   }
   if (pid == 0) become(plan, image);
 
-  Process process(pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))));
+  Process process(pid, open_pidfd(pid));
   const int pidfd_error = errno;
   error_pipe.write = Fd();
   int error = 0;

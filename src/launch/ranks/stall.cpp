@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "launch/ranks/proc.h"
 
 namespace tandem {
 namespace {
@@ -13,8 +14,6 @@ constexpr double kIdleShare = 0.01;  // of a core
 constexpr double kBusyShare = 0.1;
 
 double seconds(Stopwatch::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
-
-bool is_stopped(const StallSample& sample) { return sample.state == 'T' || sample.state == 't'; }
 
 std::string since_text(Stopwatch::Clock::duration time) {
   if (time < std::chrono::seconds(1)) return duration_text(std::chrono::floor<std::chrono::milliseconds>(time));
@@ -42,7 +41,7 @@ void StallWatch::follow(const StallSample& sample, Time now) {
     track.busy_from = sample;
     track.busy_since = now;
   }
-  if (!is_stopped(sample)) track.stopped_since = now;
+  if (!is_stopped(sample.state)) track.stopped_since = now;
   track.last = sample;
 }
 

@@ -3,16 +3,19 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <string_view>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "launch/ranks/proc.h"
@@ -40,15 +43,6 @@ class ProcReader {
       size += static_cast<std::size_t>(count);
     }
     return {buffer_.data(), size};
-  }
-
-  std::string command(int pid) {
-    constexpr std::size_t kLongest = 200;
-    std::string text(read(pid, "cmdline").substr(0, kLongest));
-    if (text.empty()) text = read(pid, "comm");
-    std::ranges::replace_if(
-        text, [](unsigned char c) { return c < ' '; }, ' ');
-    return std::string(trim(text));
   }
 
   // In the order of their numbers. What the kernel started since the last batch of entries may be missing.
@@ -104,8 +98,8 @@ class Sweep {
     for_each_member([&](int pid) {
       ++found;
       // The handle comes before the second look: what the look confirms is what the handle holds, or it is dead.
-      const Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-      if (handle && is_member(pid)) ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0);
+      const Fd handle = open_pidfd(pid);
+      if (handle && is_member(pid)) send_signal(handle, SIGKILL);
     });
     return found;
   }
@@ -120,7 +114,37 @@ class Sweep {
   int self_;
 };
 
-// The fourth word of "4711 (any name) S 1 ...", counted from the last bracket, since a name may hold blanks.
+constexpr std::chrono::milliseconds kLeftoverGrace{500};
+constexpr std::chrono::seconds kLeftoverLimit{10};
+
+// A child that has ended and is not collected yet; 0: none has, -1: there is no child. The guard is none (guard.cpp).
+pid_t ended_child() {
+  siginfo_t ended{};
+  return ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 ? ended.si_pid : -1;
+}
+
+bool any_left() {
+  reap_orphans([](int) { return false; });
+  return ended_child() >= 0;
+}
+
+void wait_while_left(EventLoop& loop, std::chrono::milliseconds limit) {
+  constexpr int kLookEveryMs = 20;
+  const Deadline deadline(limit);
+  while (any_left() && !deadline.passed()) loop.wait(kLookEveryMs);
+}
+
+std::string names_text(const std::vector<int>& pids) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> names;
+  for (const int pid : pids) names.push_back(str(command_of(pid), " (process ", pid, ')'));
+  if (names.size() > kShown) {
+    names.resize(kShown);
+    names.emplace_back("...");
+  }
+  return str("the ranks left ", pids.size(), pids.size() == 1 ? " process" : " processes",
+             " behind, which tandem stops: ", join(names, ", "));
+}
 
 }  // namespace
 
@@ -128,7 +152,7 @@ std::vector<Straggler> find_processes(const std::string& run_id, std::span<const
   ProcReader reader;
   Sweep sweep(reader, run_id, except);
   std::vector<Straggler> found;
-  sweep.for_each_member([&](int pid) { found.push_back({.pid = pid, .command = reader.command(pid)}); });
+  sweep.for_each_member([&](int pid) { found.push_back({.pid = pid, .command = command_of(pid)}); });
   return found;
 }
 
@@ -148,15 +172,30 @@ int kill_processes(const std::string& run_id, std::span<const int> except, Deadl
   return 0;
 }
 
-std::vector<int> child_processes(int pid) {
-  std::vector<int> children;
-  // Not from /proc/PID/task/*/children, which many kernels are built without.
-  for (const ProcStat& process : all_processes()) {
-    if (process.parent == pid) children.push_back(process.pid);
-  }
-  return children;
+void reap_orphans(const std::function<bool(int pid)>& is_ours) {
+  for (pid_t pid = ended_child(); pid > 0 && !is_ours(pid); pid = ended_child()) ::waitpid(pid, nullptr, 0);
 }
 
-std::string command_of(int pid) { return ProcReader().command(pid); }
+void stop_leftovers(const std::string& run_id, int guard_pid, EventLoop& loop,
+                    const std::function<void(const std::string& line)>& say) {
+  const auto left = [guard_pid] {
+    std::vector<int> pids = child_processes(::getpid());
+    std::erase(pids, guard_pid);
+    return pids;
+  };
+  if (!any_left()) return;
+  wait_while_left(loop, kLeftoverGrace);
+  if (!any_left()) return;
+  say(names_text(left()));
+  for (const int pid : left()) ::kill(pid, SIGTERM);
+  wait_while_left(loop, kLeftoverGrace);
+  // The children of what is killed become ours, so it is done again until none is left.
+  const std::array<int, 1> except = {guard_pid};
+  const Deadline limit(kLeftoverLimit);
+  while (any_left() && !limit.passed()) {
+    kill_processes(run_id, except, Deadline(kLeftoverGrace));
+    for (const int pid : left()) ::kill(pid, SIGKILL);
+  }
+}
 
 }  // namespace tandem

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "launch/ranks/event_loop.h"
 
 namespace tandem {
 
@@ -23,11 +25,13 @@ std::vector<Straggler> find_processes(const std::string& run_id, std::span<const
 // another in the meantime is never killed.
 int kill_processes(const std::string& run_id, std::span<const int> except, Deadline limit);
 
-// The children of a process, zombies too.
-std::vector<int> child_processes(int pid);
+// Collects children that have ended, up to the first that `is_ours`. We are the reaper of whatever the ranks start, so
+// processes whose parents ended are our children too.
+void reap_orphans(const std::function<bool(int pid)>& is_ours);
 
-// The program and its arguments in one line, with blanks between, or its short name where these are gone; shortened to
-// 200 bytes. Empty when there is no such process.
-std::string command_of(int pid);
+// Ends what the ranks of a run left behind once they are gone themselves: it may end by itself for a moment (a helper
+// that cleans up), is asked to, and is killed. `say` is told whom that concerns. The guard is left alone.
+void stop_leftovers(const std::string& run_id, int guard_pid, EventLoop& loop,
+                    const std::function<void(const std::string& line)>& say);
 
 }  // namespace tandem

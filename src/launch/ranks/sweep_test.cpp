@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "launch/ranks/proc.h"
 #include "launch/ranks/spawn.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "launch/cause/peer_error.h"
+#include "launch/cause/error_words.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "launch/cause/peer_error.h"
+#include "launch/cause/error_words.h"
 
 #include <algorithm>
 #include <array>
@@ -49,9 +49,42 @@ constexpr std::array<std::string_view, 30> kPeer = {"diststoreerror",
 constexpr std::string_view kBrokenPipe = "broken pipe";
 constexpr std::array<std::string_view, 5> kPeerLibraries = {"gloo", "nccl", "c10d", "tcpstore", "socketimpl"};
 
+constexpr std::array<std::string_view, 8> kErrorStarts = {
+    "error: ", "Error: ", "ERROR: ", "fatal: ", "FATAL", "Fatal ", "free(): ", "double free or corruption"};
+
+constexpr std::array<std::string_view, 14> kErrorWords = {": error: ",
+                                                          "Error: ",
+                                                          "Exception: ",
+                                                          "command not found",
+                                                          ": not found",
+                                                          "No such file",
+                                                          "Permission denied",
+                                                          "Error while finding module",
+                                                          " Assertion `",
+                                                          "CUDA error",
+                                                          "NCCL error",
+                                                          "panicked at ",
+                                                          "stack smashing detected",
+                                                          "Watchdog caught collective operation timeout"};
+
+constexpr std::array<std::string_view, 6> kNoiseStarts = {
+    "frame #", "Exception raised from ", "Exception ignored in", "<omitting python frames>",
+    "wandb: ", "Extension modules: "};
+
 template <std::size_t N>
 bool holds_any(std::string_view text, const std::array<std::string_view, N>& words) {
   return std::ranges::any_of(words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
+
+template <std::size_t N>
+bool starts_with_any(std::string_view text, const std::array<std::string_view, N>& starts) {
+  return std::ranges::any_of(starts, [&](std::string_view start) { return text.starts_with(start); });
+}
+
+// "[W1116 12:49:06...", as torch's C++ libraries begin a line.
+bool is_torch_log(std::string_view line) {
+  return line.size() > 2 && line[0] == '[' && std::string_view("IWEF").find(line[1]) != std::string_view::npos &&
+         std::isdigit(static_cast<unsigned char>(line[2])) != 0;
 }
 
 }  // namespace
@@ -61,6 +94,14 @@ bool is_about_peer(std::string_view message) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (holds_any(text, kOwn)) return false;
   return holds_any(text, kPeer) || (text.find(kBrokenPipe) != std::string::npos && holds_any(text, kPeerLibraries));
+}
+
+bool speaks_of_error(std::string_view line) {
+  return starts_with_any(line, kErrorStarts) || holds_any(line, kErrorWords);
+}
+
+bool is_library_noise(std::string_view line) {
+  return is_torch_log(line) || line.find("Warning: ") != std::string_view::npos || starts_with_any(line, kNoiseStarts);
 }
 
 }  // namespace tandem
