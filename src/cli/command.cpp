@@ -20,7 +20,8 @@ std::vector<Command> all_commands() {
 
 int print(std::string_view text) {
   if (!write_all(STDOUT_FILENO, text)) {
-    fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is sent");
+    fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)),
+         "check where it is redirected to");
   }
   return 0;
 }

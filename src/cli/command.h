@@ -14,16 +14,16 @@
 
 namespace tandem {
 
-// A subcommand that is part of `tandem` itself.
+// A built-in subcommand of `tandem`.
 struct Command {
   std::string name;
   std::string summary;                 // for the list in `tandem --help`
   std::vector<Field> fields;           // its flags, for completion
-  std::vector<std::string> arguments;  // the fixed words it takes
+  std::vector<std::string> arguments;  // fixed words that it accepts, for completion
   std::function<int(std::span<const std::string> args)> run;
 };
 
-// One per file of this folder.
+// Each is defined in the file of its name.
 Command run_command();
 Command ps_command();
 Command stop_command();
@@ -37,18 +37,18 @@ Command completion_command();
 
 std::vector<Command> all_commands();
 
-// `tandem run`, with the flags, defaults and habits of one of the launchers that it stands in for; `python` is the
-// interpreter of its scripts unless a flag names one.
+// `tandem run`, or one of the launchers that it replaces, with the flags and defaults of that tool; `python` is the
+// interpreter of scripts unless a flag sets one.
 int run_program(Dialect dialect, std::span<const std::string> args, const std::optional<std::string>& python = {});
 
-// The flags of a configuration, at their defaults.
+// The flags of a configuration, with their defaults.
 template <HasFields Config>
 std::vector<Field> flag_table() {
   static Config config;
   return fields_of(config);
 }
 
-// A command whose flags are those of a configuration.
+// A command with the flags of a configuration.
 template <HasFields Config>
 Command make_command(std::string name, std::string summary, std::function<int(std::span<const std::string> args)> run,
                      std::vector<std::string> arguments = {}) {
@@ -59,7 +59,7 @@ Command make_command(std::string name, std::string summary, std::function<int(st
           .run = std::move(run)};
 }
 
-// Writes to standard output, which must take all of it. Returns 0, the exit code of a command that did its work.
+// Writes to standard output; an Error if not all of it can be written. Returns 0, the exit code of success.
 int print(std::string_view text);
 
 }  // namespace tandem

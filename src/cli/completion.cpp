@@ -14,11 +14,11 @@ void visit_fields(CompletionOptions&, Visitor&&) {}
 
 const ProgramText kCompletionText{.name = "tandem completion",
                                   .arguments = "bash|zsh|fish",
-                                  .about = "Prints a script that completes commands, flags and names for a shell.",
+                                  .about = "Prints a shell script that completes commands, flags and program names.",
                                   .examples = {"source <(tandem completion bash)", "source <(tandem completion zsh)",
                                                "tandem completion fish | source"}};
 
-// The programs on PATH are looked up when the user presses Tab, so new ones are found.
+// Programs on PATH are searched when the user presses Tab, so new ones are found.
 constexpr std::string_view kBash = R"sh(_tandem() {
   local current=${COMP_WORDS[COMP_CWORD]} words=
   if [ "$COMP_CWORD" -eq 1 ]; then
@@ -68,7 +68,7 @@ std::string names_of(std::span<const Command> commands) {
   return join(names, " ");
 }
 
-// The frame with one line of `case` for each command: `before`, its words, `after`.
+// Fills the frame with one `case` line per command: `before`, its words, `after`.
 std::string script(std::string_view frame, std::string_view before, std::string_view after) {
   const std::vector<Command> commands = all_commands();
   std::string cases;

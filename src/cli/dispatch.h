@@ -9,14 +9,14 @@
 
 namespace tandem {
 
-// Does what the command line says: a command of our own, or the program tandem-NAME, which then takes our place.
-// Returns the exit code.
+// Runs a command line: a built-in command, or the program tandem-NAME, which replaces this process. Returns the exit
+// code.
 int dispatch(std::span<const std::string> args);
 
 // The first program of that name on PATH that is not this one.
 std::optional<std::filesystem::path> find_on_path(std::string_view name);
 
-// Becomes that program.
+// Replaces this process by the program (exec).
 [[noreturn]] void replace_process(const std::filesystem::path& program, std::span<const std::string> args);
 
 // The program tandem-NAME, beside this one or on PATH.

@@ -10,10 +10,10 @@ namespace {
 constexpr std::string_view kHelpText = R"(Tandem: data-parallel training you can trust.
 
 examples:
-  tandem run train.py                               one rank on each GPU, with torchrun's variables
+  tandem run train.py                               one rank per GPU, with torchrun's environment
   tandem run -n 2 ./train --lr 3e-4                 two ranks of any program
-  tandem run torchrun --nproc_per_node=2 train.py   a line for torchrun or accelerate, as it is
-  tandem run --detach train.py                      goes on by itself; then `tandem logs -f`
+  tandem run torchrun --nproc_per_node=2 train.py   a torchrun or accelerate command, unchanged
+  tandem run --detach train.py                      in the background; then `tandem logs -f`
 
 commands:
 )";
@@ -29,13 +29,13 @@ std::string top_help() {
   const std::vector<std::string> programs = list_programs();
   if (!programs.empty()) text += "\nprograms (tandem-NAME, beside tandem or on PATH):\n";
   for (const std::string& program : programs) text += help_row(program, str("`tandem ", program, " --help`"));
-  return text + "\nErrors end with one sentence, a hint, and an exit code of their kind (docs/errors.md).\n";
+  return text + "\nErrors are one sentence and a hint; the exit code shows their kind (docs/errors.md).\n";
 }
 
 int run_help(std::span<const std::string> args) {
   if (args.empty() || args.front() == "--help" || args.front() == "-h") return print(top_help());
   if (args.size() > 1) {
-    fail(ErrorKind::Usage, str("tandem help: '", args[1], "' is one word too many"),
+    fail(ErrorKind::Usage, str("tandem help: '", args[1], "' is an unexpected argument"),
          str("try `tandem help ", args.front(), '`'));
   }
   const std::vector<std::string> ask = {args.front(), "--help"};
@@ -46,7 +46,7 @@ int run_help(std::span<const std::string> args) {
 
 Command help_command() {
   return {.name = "help",
-          .summary = "`tandem help NAME` tells what a command or program takes",
+          .summary = "`tandem help NAME` shows the help of a command or program",
           .fields = {},
           .arguments = {},
           .run = run_help};

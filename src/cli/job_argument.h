@@ -12,10 +12,10 @@
 
 namespace tandem {
 
-// The command line of a command that takes the name of one job, before or after its flags.
+// The command line of a command that takes a job name, before or after its flags.
 struct JobArgument {
-  std::optional<std::string> name;  // none: the newest job is meant
-  std::optional<std::string> text;  // --help or --dump-config was given: print this and end
+  std::optional<std::string> name;  // none: the newest job
+  std::optional<std::string> text;  // of --help or --dump-config, to print
 };
 
 template <HasFields Config>
@@ -28,8 +28,8 @@ JobArgument load_job_argument(Config& config, std::span<const std::string> args,
     loaded = load_config(config, name_last, program);
   }
   if (loaded.rest.size() > 1) {
-    fail(ErrorKind::Usage, str(program.name, ": '", loaded.rest.front(), "' is one word too many"),
-         "give the name of one job; `tandem ps --all` lists them");
+    fail(ErrorKind::Usage, str(program.name, ": '", loaded.rest.front(), "' is an unexpected argument"),
+         "give one job name; `tandem ps --all` lists them");
   }
   std::optional<std::string> name;
   if (!loaded.rest.empty()) name = loaded.rest.front();

@@ -21,27 +21,27 @@ struct LogsOptions {
 
 template <class Visitor>
 void visit_fields(LogsOptions& o, Visitor&& field) {
-  field("follow,f", o.follow, "go on until the job ends");
-  field("rank,r", o.rank, "whose output: a rank, all (each line then begins with its rank), or launcher");
-  field("lines,n", o.lines, "only the last lines");
+  field("follow,f", o.follow, "keep printing until the job ends");
+  field("rank,r", o.rank, "a rank, all (each line prefixed with its rank), or launcher");
+  field("lines,n", o.lines, "print only the last N lines");
 }
 
 const ProgramText kLogsText{
     .name = "tandem logs",
     .arguments = "[RUN]",
     .about =
-        "Prints what a rank of a running or finished job wrote.\n"
-        "RUN is the name of a job, or its beginning; the newest one when left out.",
+        "Prints the output of a rank of a running or finished job.\n"
+        "RUN is the name of a job, or the start of it; default: the newest job.",
     .examples = {"tandem logs", "tandem logs -f --rank 1", "tandem logs --rank all --lines 20 train"}};
 
-// The output of one rank on its way to ours.
+// Reads the log of a rank and prefixes its lines.
 class RankLog {
  public:
   RankLog(const std::filesystem::path& path, std::string prefix) : tail_(path), prefix_(std::move(prefix)) {}
 
   LogTail& tail() { return tail_; }
 
-  // What of this part, and of what was held before, is to be printed now: with a prefix only whole lines.
+  // The text to print after reading this part: with a prefix, complete lines only; the rest is kept.
   std::string add(const std::string& part) {
     if (prefix_.empty()) return part;
     held_ += part;
@@ -51,7 +51,7 @@ class RankLog {
     return prefixed(lines);
   }
 
-  // The last line of one that ended without a newline.
+  // The last line, if it has no newline.
   std::string rest() { return held_.empty() ? "" : add("\n"); }
 
  private:
@@ -67,7 +67,7 @@ class RankLog {
 
   LogTail tail_;
   std::string prefix_;
-  std::string held_;  // the beginning of a line
+  std::string held_;  // an incomplete line
 };
 
 std::vector<RankLog> open_logs(const Job& job, const std::string& rank) {
@@ -85,23 +85,23 @@ std::vector<RankLog> open_logs(const Job& job, const std::string& rank) {
     const auto number = to_integer(rank);
     if (!number || *number < record.first_rank || *number > last) {
       fail(ErrorKind::Usage,
-           str("tandem logs: ", record.name, " has ranks ", record.first_rank, " to ", last, " here, and no '", rank,
-               "'"),
-           "--rank all shows all of them");
+           str("tandem logs: ", record.name, " has ranks ", record.first_rank, " to ", last,
+               " on this host, but no rank '", rank, "'"),
+           "--rank all shows all ranks");
     }
     logs.emplace_back(path(*number), "");
   }
   return logs;
 }
 
-// False when nobody reads any more, as after `| head`.
+// False if the reader has closed, as `| head` does.
 bool print_part(const std::string& text) {
   if (write_all(STDOUT_FILENO, text)) return true;
   if (errno == EPIPE) return false;
-  fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is sent");
+  fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is redirected to");
 }
 
-// All that is there. False when nobody reads any more.
+// Prints everything that is there. False if the reader has closed.
 bool drain(std::vector<RankLog>& logs, bool is_last) {
   for (RankLog& log : logs) {
     for (std::string part = log.tail().read(); !part.empty(); part = log.tail().read()) {
@@ -112,7 +112,7 @@ bool drain(std::vector<RankLog>& logs, bool is_last) {
   return true;
 }
 
-// Waits a little. False when nobody reads any more.
+// False if the reader has closed.
 bool wait_a_moment() {
   constexpr int kPauseMs = 100;
   pollfd reader{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
@@ -121,7 +121,7 @@ bool wait_a_moment() {
 
 void follow(std::vector<RankLog>& logs, const std::filesystem::path& path) {
   while (true) {
-    const auto job = read_job(path);  // first: what was written until it ended is there to be read
+    const auto job = read_job(path);  // before reading, so that the last output is not missed
     const bool running = job && job->running;
     if (!drain(logs, !running) || !running || !wait_a_moment()) return;
   }
@@ -139,9 +139,9 @@ int run_logs(std::span<const std::string> args) {
     if (options.lines) log.tail().skip_to_last_lines(*options.lines);
   }
   if (!any && !(options.follow && job.running)) {
-    fail(ErrorKind::Data, str("tandem logs: ", job.record.name, " has written nothing to ", job.record.log_dir),
+    fail(ErrorKind::Data, str("tandem logs: ", job.record.name, " has no output in ", job.record.log_dir),
          job.running ? "wait for it with --follow"
-                     : str("`tandem logs --rank launcher ", job.record.name, "` may tell why"));
+                     : str("`tandem logs --rank launcher ", job.record.name, "` may show why"));
   }
   if (options.follow) {
     follow(logs, job.path);
@@ -153,6 +153,6 @@ int run_logs(std::span<const std::string> args) {
 
 }  // namespace
 
-Command logs_command() { return make_command<LogsOptions>("logs", "print what a rank of a job wrote", run_logs); }
+Command logs_command() { return make_command<LogsOptions>("logs", "print the output of a rank of a job", run_logs); }
 
 }  // namespace tandem

@@ -20,20 +20,20 @@ struct PsOptions {
 
 template <class Visitor>
 void visit_fields(PsOptions& o, Visitor&& field) {
-  field("all,a", o.all, "list the finished jobs too");
-  field("json", o.json, "print one JSON array");
+  field("all,a", o.all, "include finished jobs");
+  field("json", o.json, "print a JSON array");
 }
 
 const ProgramText kPsText{.name = "tandem ps",
                           .arguments = "",
-                          .about = "Lists the running jobs of this user on this machine, the newest first.",
+                          .about = "Lists the running jobs of this user on this host, newest first.",
                           .examples = {"tandem ps", "tandem ps --all"}};
 
 using Row = std::array<std::string, 6>;
 
 const Row kTitles = {"NAME", "STATE", "RANKS", "AGE", "PID", "COMMAND"};
 
-// Two units say enough: "12s", "3m12s", "2h5m", "4d3h".
+// At most two units: "12s", "3m12s", "2h5m", "4d3h".
 std::string age_text(std::time_t seconds) {
   const std::time_t minutes = seconds / 60;
   const std::time_t hours = minutes / 60;
@@ -72,16 +72,16 @@ std::size_t columns() {
   return known ? size.ws_col : std::string::npos;
 }
 
-bool starts_letter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
-// At most `width` letters, the last three of them dots where some had to go.
+// At most `width` characters, ending in "..." if the text was longer.
 std::string cut(const std::string& text, std::size_t width) {
-  if (static_cast<std::size_t>(std::ranges::count_if(text, starts_letter)) <= width) return text;
-  std::size_t letters = 0;
+  if (static_cast<std::size_t>(std::ranges::count_if(text, starts_character)) <= width) return text;
+  std::size_t characters = 0;
   std::size_t end = 0;
   const std::size_t kept = width > 3 ? width - 3 : 0;
-  while (end < text.size() && (letters < kept || !starts_letter(text[end])))
-    letters += starts_letter(text[end++]) ? 1 : 0;
+  while (end < text.size() && (characters < kept || !starts_character(text[end])))
+    characters += starts_character(text[end++]) ? 1 : 0;
   return text.substr(0, end) + "...";
 }
 
@@ -131,7 +131,7 @@ int run_ps(std::span<const std::string> args) {
     return print(str(json_text(std::move(list)), '\n'));
   }
   if (jobs.empty()) {
-    const std::string more = finished > 0 ? str("; `tandem ps --all` lists the finished ones (", finished, ')') : "";
+    const std::string more = finished > 0 ? str("; `tandem ps --all` includes the finished jobs (", finished, ')') : "";
     write_all(STDERR_FILENO, str("tandem: no job is running", more, '\n'));
     return 0;
   }

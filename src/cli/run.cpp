@@ -23,13 +23,13 @@ std::filesystem::path current_folder() {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::current_path(error);
   if (error) {
-    fail(ErrorKind::Launch, str("tandem run: this folder is not there any more (", error.message(), ')'),
-         "`cd` to one that is");
+    fail(ErrorKind::Launch, str("tandem run: the current folder does not exist any more (", error.message(), ')'),
+         "`cd` to an existing folder");
   }
   return folder;
 }
 
-Surroundings look_around() {
+Surroundings read_surroundings() {
   return {.variable = environment_variable,
           .folder = current_folder(),
           .gpus = visible_gpus(list_gpus(), environment_variable_or_empty("CUDA_VISIBLE_DEVICES")),
@@ -50,7 +50,7 @@ int start_plan(const LaunchOptions& options, Dialect dialect, const LaunchPlan& 
   return detach([&](const OnStart& on_start) { return launch(options, dialect, plan, on_start).exit_code; },
                 [](const std::string& name) {
                   print(str(name, '\n'));
-                  write_all(STDERR_FILENO, str("tandem: it runs on by itself: `tandem logs -f ", name,
+                  write_all(STDERR_FILENO, str("tandem: running in the background: `tandem logs -f ", name,
                                                "`, `tandem stack ", name, "`, `tandem stop ", name, "`\n"));
                 });
 }
@@ -73,7 +73,7 @@ int run_program(Dialect dialect, std::span<const std::string> args, const std::o
     }
   }
   if (python && !options.program.python) options.program.python = python;
-  return start_plan(options, dialect, make_plan(options, dialect, loaded.rest, look_around()));
+  return start_plan(options, dialect, make_plan(options, dialect, loaded.rest, read_surroundings()));
 }
 
 Command run_command() {
@@ -84,7 +84,7 @@ Command run_command() {
 
 Command launch_command() {
   return make_command<LaunchOptions>(
-      "launch", "the same with the flags and habits of torch.distributed.launch",
+      "launch", "the same with the flags and defaults of torch.distributed.launch",
       [](std::span<const std::string> args) { return run_program(Dialect::Launch, args); });
 }
 

@@ -22,20 +22,21 @@ void visit_fields(ShimOptions&, Visitor&&) {}
 const ProgramText kShimsText{
     .name = "tandem shims",
     .arguments = "DIR",
-    .about = "Makes links named torchrun and accelerate, so that scripts which call those run with tandem unchanged.",
+    .about =
+        "Creates links named torchrun and accelerate to tandem, so that scripts that call them use tandem unchanged.",
     .examples = {"tandem shims ~/tandem-bin && export PATH=~/tandem-bin:$PATH"}};
 
 void make_link(const fs::path& link, const fs::path& program) {
   std::error_code error;
   if (fs::is_symlink(link) && fs::equivalent(link, program, error)) return;
   if (fs::exists(fs::symlink_status(link))) {
-    fail(ErrorKind::Usage, str("tandem shims: ", link, " is there already, and is not a link to tandem"),
-         "name another folder, or move it away");
+    fail(ErrorKind::Usage, str("tandem shims: ", link, " exists and is not a link to tandem"),
+         "choose another folder, or move it away");
   }
   fs::create_symlink(program, link, error);
   if (error) {
-    fail(ErrorKind::Launch, str("tandem shims: cannot make ", link, ": ", error.message()),
-         "check the folder's rights");
+    fail(ErrorKind::Launch, str("tandem shims: cannot create ", link, ": ", error.message()),
+         "check the permissions of the folder");
   }
 }
 
@@ -44,18 +45,19 @@ int run_shims(std::span<const std::string> args) {
   const LoadedConfig loaded = load_config(options, args, kShimsText);
   if (loaded.text) return print(*loaded.text);
   if (loaded.rest.size() != 1) {
-    fail(ErrorKind::Usage, str("tandem shims: one folder is taken, ", loaded.rest.size(), " were given"),
+    fail(ErrorKind::Usage, str("tandem shims: expects one folder, got ", loaded.rest.size()),
          str("try `", kShimsText.examples.front(), '`'));
   }
   const fs::path folder = fs::absolute(loaded.rest.front());
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) {
-    fail(ErrorKind::Launch, str("tandem shims: cannot make ", folder, ": ", error.message()), "name another folder");
+    fail(ErrorKind::Launch, str("tandem shims: cannot create ", folder, ": ", error.message()),
+         "choose another folder");
   }
   for (const char* name : {"torchrun", "accelerate"}) make_link(folder / name, own_program());
-  return print(
-      str("torchrun and accelerate in ", folder, " are tandem now; to use them:\n  export PATH=", folder, ":$PATH\n"));
+  return print(str("torchrun and accelerate in ", folder, " now start tandem; to use them:\n  export PATH=", folder,
+                   ":$PATH\n"));
 }
 
 }  // namespace
@@ -66,8 +68,8 @@ int run_as(std::string_view link, std::span<const std::string> args) {
   const auto real = find_on_path(link);
   if (!real) {
     fail(ErrorKind::Launch,
-         str("accelerate: only `accelerate launch` is tandem's, and the real accelerate is not on PATH"),
-         "pip install accelerate, or call `accelerate launch`");
+         str("accelerate: tandem implements only `accelerate launch`, and the real accelerate is not on PATH"),
+         "pip install accelerate, or use `accelerate launch`");
   }
   replace_process(*real, args);
 }
@@ -75,7 +77,7 @@ int run_as(std::string_view link, std::span<const std::string> args) {
 bool is_link_name(std::string_view name) { return name == "torchrun" || name == "accelerate"; }
 
 Command shims_command() {
-  return make_command<ShimOptions>("shims", "make links named torchrun and accelerate that are tandem", run_shims);
+  return make_command<ShimOptions>("shims", "create links named torchrun and accelerate to tandem", run_shims);
 }
 
 }  // namespace tandem

@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-// tandem called through a link of this name behaves as that program does.
+// tandem started through a link of this name behaves like that program.
 bool is_link_name(std::string_view name);
 int run_as(std::string_view link, std::span<const std::string> args);
 

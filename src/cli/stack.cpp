@@ -16,15 +16,15 @@ struct StackOptions {
 
 template <class Visitor>
 void visit_fields(StackOptions& o, Visitor&& field) {
-  field("timeout", o.timeout, "how long a rank may take to answer");
+  field("timeout", o.timeout, "how long to wait for the stacks of a rank");
 }
 
 const ProgramText kStackText{
     .name = "tandem stack",
     .arguments = "[RUN]",
     .about =
-        "Prints where each rank of a running job stands: state, CPU time, Python stacks, system calls.\n"
-        "Ranks go on undisturbed. RUN is the name of a job, or its beginning; the newest one when left out.",
+        "Prints where each rank of a running job is: state, CPU time, Python stacks, system calls.\n"
+        "The ranks keep running. RUN is the name of a job, or the start of it; default: the newest job.",
     .examples = {"tandem stack", "tandem stack train"}};
 
 int run_stack(std::span<const std::string> args) {
@@ -33,8 +33,8 @@ int run_stack(std::span<const std::string> args) {
   if (argument.text) return print(*argument.text);
   const Job job = find_job(argument.name);
   if (!job.running) {
-    fail(ErrorKind::Usage, str("tandem stack: ", job.record.name, " is not running any more (", job.outcome, ')'),
-         str("`tandem logs ", job.record.name, "` shows what it wrote"));
+    fail(ErrorKind::Usage, str("tandem stack: ", job.record.name, " is not running (", job.outcome, ')'),
+         str("`tandem logs ", job.record.name, "` shows its output"));
   }
   const std::string text = collect_stacks(job.ranks, job.path / "stacks", Deadline(options.timeout));
   return print(text.empty() ? str("no rank of ", job.record.name, " is running\n") : text);
@@ -43,7 +43,7 @@ int run_stack(std::span<const std::string> args) {
 }  // namespace
 
 Command stack_command() {
-  return make_command<StackOptions>("stack", "print where each rank of a running job stands", run_stack);
+  return make_command<StackOptions>("stack", "print the stacks and states of the ranks of a running job", run_stack);
 }
 
 }  // namespace tandem

@@ -24,25 +24,25 @@ struct StopOptions {
 template <class Visitor>
 void visit_fields(StopOptions& o, Visitor&& field) {
   field("all", o.all, "stop every running job");
-  field("timeout", o.timeout, "how long a job may take to stop before it is killed");
+  field("timeout", o.timeout, "time before the job is killed with SIGKILL");
 }
 
 void validate(const StopOptions& options) {
   if (options.timeout >= std::chrono::milliseconds(0)) return;
-  fail(ErrorKind::Config, str("timeout is ", duration_text(options.timeout), ", less than nothing"), "try 45s");
+  fail(ErrorKind::Config, str("timeout is ", duration_text(options.timeout), ", must not be negative"), "try 45s");
 }
 
 const ProgramText kStopText{
     .name = "tandem stop",
     .arguments = "[RUN]",
     .about =
-        "Stops a running job and waits until it is gone: its ranks get SIGTERM, and SIGKILL after a while.\n"
-        "RUN is the name of a job, or its beginning; the newest one when left out.",
+        "Stops a running job and waits until it has ended: its ranks get SIGTERM, then SIGKILL.\n"
+        "RUN is the name of a job, or the start of it; default: the newest job.",
     .examples = {"tandem stop", "tandem stop train", "tandem stop --all"}};
 
 void say(const std::string& text) { write_all(STDERR_FILENO, str("tandem: ", text, '\n')); }
 
-bool is_gone(const Fd& launcher, const Deadline& deadline) {
+bool has_ended(const Fd& launcher, const Deadline& deadline) {
   pollfd end{.fd = launcher.get(), .events = POLLIN, .revents = 0};
   int ready = 0;
   do {
@@ -60,21 +60,21 @@ void signal_launcher(const Fd& launcher, const Job& job, int signal) {
 void stop_job(const Job& job, std::chrono::milliseconds timeout) {
   const std::string& name = job.record.name;
   const Fd launcher = open_pidfd(job.record.pid);
-  // Once it is held its pid is nobody else's: now it is known for sure who it is.
+  // Checked after the pidfd is open: the pid cannot be reused from then on.
   if (!launcher || !is_running(job.record.pid, job.record.started_ticks)) return say(str(name, " has just ended"));
   const Stopwatch watch;
   say(str("stopping ", name, " (pid ", job.record.pid, ", ranks: ", job.record.local_size, ')'));
   signal_launcher(launcher, job, SIGTERM);
-  if (!is_gone(launcher, Deadline(timeout))) {
-    say(str(name, " is still there after ", duration_text(timeout), ": killing it"));
+  if (!has_ended(launcher, Deadline(timeout))) {
+    say(str(name, " is still running after ", duration_text(timeout), ": killing it"));
     signal_launcher(launcher, job, SIGKILL);
     constexpr std::chrono::seconds kPatience{10};
-    if (!is_gone(launcher, Deadline(kPatience))) {
-      fail(ErrorKind::Timeout, str(name, " (pid ", job.record.pid, ") is still there 10s after SIGKILL"),
-           "it waits in the kernel, for a disk or a device; look at `dmesg`");
+    if (!has_ended(launcher, Deadline(kPatience))) {
+      fail(ErrorKind::Timeout, str(name, " (pid ", job.record.pid, ") is still running 10s after SIGKILL"),
+           "it waits in the kernel for a disk or device; check `dmesg`");
     }
   }
-  say(str(name, " is gone after ", fixed(watch.seconds(), 1), " s"));
+  say(str(name, " stopped after ", fixed(watch.seconds(), 1), " s"));
 }
 
 int run_stop(std::span<const std::string> args) {
@@ -82,11 +82,11 @@ int run_stop(std::span<const std::string> args) {
   const JobArgument argument = load_job_argument(options, args, kStopText);
   if (argument.text) return print(*argument.text);
   if (options.all && argument.name) {
-    fail(ErrorKind::Usage, str("tandem stop: both --all and '", *argument.name, "' were given"), "give one of them");
+    fail(ErrorKind::Usage, str("tandem stop: both --all and '", *argument.name, "' were given"), "give only one");
   }
   std::vector<Job> jobs = options.all ? list_jobs() : std::vector<Job>{find_job(argument.name)};
   if (!options.all && !jobs.front().running) {
-    say(str(jobs.front().record.name, " is not running any more (", jobs.front().outcome, ')'));
+    say(str(jobs.front().record.name, " is not running (", jobs.front().outcome, ')'));
     return 0;
   }
   std::erase_if(jobs, [](const Job& job) { return !job.running; });
@@ -98,7 +98,7 @@ int run_stop(std::span<const std::string> args) {
 }  // namespace
 
 Command stop_command() {
-  return make_command<StopOptions>("stop", "stop a running job and wait until it is gone", run_stop);
+  return make_command<StopOptions>("stop", "stop a running job and wait until it has ended", run_stop);
 }
 
 }  // namespace tandem

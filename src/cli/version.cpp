@@ -12,7 +12,7 @@ struct VersionOptions {
 
 template <class Visitor>
 void visit_fields(VersionOptions& o, Visitor&& field) {
-  field("json", o.json, "print one JSON object");
+  field("json", o.json, "print a JSON object");
 }
 
 const ProgramText kVersionText{.name = "tandem version",

@@ -30,15 +30,13 @@ namespace {
 
 constexpr std::size_t kKeptJobs = 50;
 constexpr std::size_t kSpareJobs = 10;
-
 constexpr std::chrono::seconds kFlushLimit{1};
+constexpr std::array kHandledSignals = {SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP};
 
-constexpr std::array kHarmless = {SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP};
-
-bool ends_launcher(int signal) { return std::ranges::count(kHarmless, signal) == 0; }
+bool ends_launcher(int signal) { return std::ranges::count(kHandledSignals, signal) == 0; }
 
 std::vector<int> watched_signals(const LifeOptions& options) {
-  std::vector<int> signals(kHarmless.begin(), kHarmless.end());
+  std::vector<int> signals(kHandledSignals.begin(), kHandledSignals.end());
   for (const std::string& name : options.signals_to_handle) signals.push_back(signal_number(name).value());
   return signals;
 }
@@ -61,7 +59,7 @@ JobFolder create_job_folder(const LaunchPlan& plan, const StreamOptions& options
                             .log_dir = chosen_log_dir(options, plan, environment_variable)});
 }
 
-// The plan with what is known only now: the folder, the control page, and the module that Python children load first.
+// Completes the plan with the job folder, the control page, and sitecustomize.py on PYTHONPATH.
 LaunchPlan complete_plan(LaunchPlan plan, const EnvironmentOptions& options, const JobFolder& folder, int control_fd) {
   plan.env.tandem_run_id = folder.record().run_id;
   plan.env.control_fd = control_fd;
@@ -95,8 +93,8 @@ int num_gpus(const LaunchPlan& plan) {
   return static_cast<int>(gpus.size());
 }
 
-// What may explain a failure is read twice: a counter says something only by its change.
-class Witness {
+// Reads the OOM-kill counter at the start, since only its change explains a failure.
+class MemoryWatch {
  public:
   Circumstances look(const LaunchPlan& plan, const ControlPage& control) const {
     const MemoryCgroup memory = read_memory_cgroup();
@@ -123,17 +121,17 @@ class Witness {
   MemoryCgroup memory_ = read_memory_cgroup();
 };
 
-// Whether a failure is worth another try. One that comes back at once, in the same way, is not.
+// Decides on restarts. The same failure twice in a row, soon after the start, is not retried.
 class RestartPolicy {
  public:
   explicit RestartPolicy(const LifeOptions& options) : options_(options) {}
 
   bool allows(const GroupEnd& end, const Cause& cause, int attempt) {
     const RankEnd& rank = end.ranks[cause.index];
-    const std::string way = str(rank.status.text(), ' ', cause.evidence.error);
+    const std::string failure = str(rank.status.text(), ' ', cause.evidence.error);
     const bool is_early = end.seconds < std::chrono::duration<double>(options_.min_uptime).count();
-    repeated_ = is_early && way == last_early_way_;
-    last_early_way_ = is_early ? way : "";
+    repeated_ = is_early && failure == last_early_failure_;
+    last_early_failure_ = is_early ? failure : "";
     return attempt < options_.max_restarts && !repeated_;
   }
 
@@ -141,7 +139,7 @@ class RestartPolicy {
 
  private:
   const LifeOptions& options_;
-  std::string last_early_way_;
+  std::string last_early_failure_;
   bool repeated_ = false;
 };
 
@@ -190,12 +188,13 @@ class Launch {
   }
 
   LaunchResult finish_failed(const GroupEnd& end, const Cause& cause, int attempt) {
-    write_out();  // what the ranks said comes before what we say of it
-    FailureReport report = report_failure(end.ranks, witness_.look(job_.plan, job_.control), job_.folder.log_dir());
+    write_out();  // the output of the ranks comes before the report
+    FailureReport report =
+        report_failure(end.ranks, memory_watch_.look(job_.plan, job_.control), job_.folder.log_dir());
     if (!options_.streams.json) job_.console.say(report.text);
     if (restarts_.saw_repetition() && attempt < options_.life.max_restarts) {
-      job_.say(str("not started again: it failed in the same way twice, within ",
-                   duration_text(options_.life.min_uptime), " of its start (--min-uptime)"));
+      job_.say(str("not restarted: the same failure twice within ", duration_text(options_.life.min_uptime),
+                   " of the start (--min-uptime)"));
     }
     pass_on(end.ranks[cause.index], cause);
     return finish({.exit_code = report.exit_code, .outcome = "failed", .json = std::move(report.json)},
@@ -206,11 +205,11 @@ class Launch {
     const RankEnd& rank = end.ranks[cause.index];
     const std::string reason = str("rank ", rank.rank, " failed: ", rank.status.text(),
                                    cause.evidence.error.empty() ? "" : str(" (", cause.evidence.error, ')'));
-    job_.say(str(reason, "; starting again, ", attempt, " of ", options_.life.max_restarts));
+    job_.say(str(reason, "; restart ", attempt, " of ", options_.life.max_restarts));
     job_.folder.event({{"event", "restart"}, {"attempt", attempt}, {"reason", reason}});
   }
 
-  // A launcher above us may want to know the cause, as torchrun's would.
+  // Passes the cause on to an outer launcher, as torchrun does.
   void pass_on(const RankEnd& rank, Cause cause) {
     if (cause.evidence.error.empty()) cause.evidence.error = rank.status.text();
     const auto path = environment_variable("TORCHELASTIC_ERROR_FILE");
@@ -232,7 +231,8 @@ class Launch {
     write_out();
     const int lost = job_.console.outlet(Stream::Out).error();
     if (lost != 0 && lost != EPIPE && lost != EBADF) {
-      job_.say(str("standard output took no more (", errno_text(lost), "): all of it is in ", job_.folder.log_dir()));
+      job_.say(str("cannot write to standard output (", errno_text(lost), "); the full output is in ",
+                   job_.folder.log_dir()));
     }
     Json::Object json = {{"name", job_.plan.name},
                          {"outcome", result.outcome},
@@ -252,7 +252,7 @@ class Launch {
     return result;
   }
 
-  // Whoever reads us may be asleep. We wait for him, but not when we were told to end, and not after being told now.
+  // Waits for a slow reader, but only briefly if a signal has told us to end.
   void write_out() {
     job_.console.finish();
     job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] {
@@ -266,7 +266,7 @@ class Launch {
   const LaunchOptions& options_;
   RunningJob& job_;
   RestartPolicy restarts_;
-  Witness witness_;
+  MemoryWatch memory_watch_;
   Stopwatch watch_;
   bool told_to_end_ = false;
 };

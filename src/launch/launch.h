@@ -11,14 +11,14 @@ namespace tandem {
 
 // How a job ended.
 struct LaunchResult {
-  int exit_code = 0;    // of the rank that is to blame; 128 + signal where one ended it
+  int exit_code = 0;    // of the rank that caused a failure; 128 + signal if a signal ended it
   std::string outcome;  // succeeded, failed, stopped, stalled
-  Json json;            // for machines
+  Json json;            // the result for --json
 };
 
-// Starts the ranks of a plan and returns when the last process of them is gone. What happens is told on standard error
-// and recorded in the job's folder. A failed group is started again as often as the options allow, on the same port.
-// `on_start` is called once the first ranks run, with the job's name and the file for what a detached launcher says.
+// Starts the ranks of a plan and returns when all their processes have ended. Reports on standard error and in the
+// job's folder. Restarts failed ranks, all together and on the same port, as often as the options allow. `on_start` is
+// called once the ranks run, with the job's name and the log file of a detached launcher.
 LaunchResult launch(const LaunchOptions& options, Dialect dialect, const LaunchPlan& wanted,
                     const OnStart& on_start = {});
 

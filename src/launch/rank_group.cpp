@@ -17,8 +17,8 @@
 namespace tandem {
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};
-constexpr std::chrono::seconds kHope{10};
+constexpr std::chrono::seconds kCauseLimit{5};
+constexpr std::chrono::seconds kAbandonLimit{10};
 constexpr std::chrono::seconds kStackLimit{3};
 
 int earlier(int one, int other) {
@@ -60,7 +60,7 @@ void RankGroup::start(int local_rank) {
   auto rank = std::make_unique<Rank>(number, files.output, job_, local_rank);
   rank->error_file = files.error_file;
   std::error_code not_there;
-  std::filesystem::remove(files.error_file, not_there);  // of a job that had the same log folder
+  std::filesystem::remove(files.error_file, not_there);  // of an earlier job with the same log folder
   RankStart begin = rank_start(job_.plan, local_rank, job_.port, attempt_);
   begin.variables.emplace_back("TORCHELASTIC_ERROR_FILE", files.error_file.string());
   rank->process.emplace(spawn({.command = std::move(begin.command),
@@ -95,7 +95,7 @@ bool RankGroup::any_running() const {
 
 int RankGroup::timeout_ms() const {
   int timeout = job_.console.poll_ms();
-  for (const auto& deadline : {patience_, grace_, hope_, next_look_}) {
+  for (const auto& deadline : {await_cause_, grace_, abandon_, next_look_}) {
     if (deadline) timeout = earlier(timeout, deadline->poll_ms());
   }
   return timeout;
@@ -103,12 +103,12 @@ int RankGroup::timeout_ms() const {
 
 void RankGroup::on_time() {
   job_.console.flush();
-  if (patience_ && patience_->passed()) {
-    patience_.reset();
+  if (await_cause_ && await_cause_->passed()) {
+    await_cause_.reset();
     tell_all_to_stop(SIGTERM);
   }
   if (grace_ && grace_->passed()) kill_all();
-  if (hope_ && hope_->passed()) give_up_on_unkillable();
+  if (abandon_ && abandon_->passed()) give_up_on_unkillable();
   if (stopping_) next_look_.reset();
   if (next_look_ && next_look_->passed()) look_for_stall();
 }
@@ -130,18 +130,20 @@ void RankGroup::on_exit(Rank& rank) {
   if (!status.ok() && !stopping_) on_failure(rank);
 }
 
-// A rank that only lost a peer is often gone before the one that is to blame, which may not even have spoken yet. So
-// those that do not complain of a peer themselves are not disturbed for a while: exit code and last words are kept.
+// A rank that lost a peer often exits before the rank that caused the failure, which may not have reported its error
+// yet. So ranks that do not report a lost peer themselves get some time to finish: their exit code and output show the
+// cause.
 void RankGroup::on_failure(const Rank& rank) {
   stopping_ = true;
   job_.control.abort(rank.rank);
   grace_.emplace(job_.options.life.shutdown_timeout);
   for (const auto& other : ranks_) {
-    if (other->running()) on_exit(*other);  // one that ended just now was not stopped by us
+    if (other->running()) on_exit(*other);  // one that has just exited was not stopped by us
     other->output.read_what_is_there();
   }
   const bool lost_peer = find_evidence(rank.output.tail()).about_peer;
-  if (lost_peer) patience_.emplace(std::min<Stopwatch::Clock::duration>(kPatience, job_.options.life.shutdown_timeout));
+  if (lost_peer)
+    await_cause_.emplace(std::min<Stopwatch::Clock::duration>(kCauseLimit, job_.options.life.shutdown_timeout));
   for (const auto& other : ranks_) {
     const bool may_be_cause = lost_peer && !find_evidence(other->output.tail()).about_peer;
     if (!may_be_cause) tell_to_stop(*other, SIGTERM);
@@ -155,7 +157,7 @@ void RankGroup::tell_to_stop(Rank& rank, int signal) {
     rank.output_before_stop = rank.output.tail();
   }
   rank.process->signal_group(signal);
-  rank.process->signal_group(SIGCONT);  // a stopped process would not hear it
+  rank.process->signal_group(SIGCONT);  // a stopped process would not handle it
 }
 
 void RankGroup::tell_all_to_stop(int signal) {
@@ -165,8 +167,8 @@ void RankGroup::tell_all_to_stop(int signal) {
 
 void RankGroup::kill_all() {
   grace_.reset();
-  patience_.reset();
-  if (!hope_) hope_.emplace(kHope);
+  await_cause_.reset();
+  if (!abandon_) abandon_.emplace(kAbandonLimit);
   tell_all_to_stop(SIGKILL);
 }
 
@@ -185,14 +187,14 @@ void RankGroup::on_signal(int signal) {
   if (!grace_) grace_.emplace(job_.options.life.shutdown_timeout);
 }
 
-// To the ranks alone: a child of theirs that does not expect it would die.
+// To the ranks only: the signal would kill children without a handler.
 void RankGroup::pass_on(int signal) {
   for (const auto& rank : ranks_) {
     if (rank->running()) ::kill(rank->process->pid(), signal);
   }
 }
 
-// Ctrl-Z: the ranks are in sessions of their own, where the terminal does not reach them.
+// Ctrl-Z: the terminal does not signal the ranks, which are in sessions of their own.
 void RankGroup::suspend() {
   for (const auto& rank : ranks_) rank->process->signal_group(SIGSTOP);
   ::kill(::getpid(), SIGSTOP);
@@ -200,12 +202,12 @@ void RankGroup::suspend() {
 }
 
 void RankGroup::give_up_on_unkillable() {
-  hope_.reset();
+  abandon_.reset();
   for (const auto& rank : ranks_) {
     if (!rank->running()) continue;
     const RankState state = inspect_rank(rank->rank, rank->process->pid());
     job_.say(str("rank ", rank->rank, " (process ", rank->process->pid(), ") cannot be killed: it is ",
-                 state.state_text, " in ", state.wait.channel, "; it is left to the kernel"));
+                 state.state_text, " in ", state.wait.channel, "; giving up on it"));
     rank->order = num_ended_++;
     rank->process->abandon();
   }
@@ -236,17 +238,17 @@ void RankGroup::look_for_stall() {
   grace_.emplace(job_.options.life.shutdown_timeout);
 }
 
-// Without a guard our own death would leave the ranks' children behind.
+// Without a guard, children of the ranks would survive if the launcher were killed.
 void RankGroup::watch_guard() {
   job_.loop.watch(job_.guard.pidfd(), EPOLLIN, [this] {
     job_.loop.forget(job_.guard.pidfd());
     job_.guard.renew();
     watch_guard();
-    job_.say("the guard process was killed; another one has taken its place");
+    job_.say("the guard process was killed; a new one was started");
   });
 }
 
-// The ranks themselves are left to their pidfds, which keep the order of death.
+// Ranks are reaped through their pidfds, which keeps the order of their exits.
 bool RankGroup::is_running_rank(int pid) const {
   return std::ranges::any_of(ranks_, [&](const auto& rank) { return rank->running() && rank->process->pid() == pid; });
 }

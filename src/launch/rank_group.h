@@ -22,7 +22,7 @@
 
 namespace tandem {
 
-// What a job holds from its first attempt to its last.
+// What a job keeps across restarts.
 struct RunningJob {
   const LaunchOptions& options;
   const LaunchPlan& plan;
@@ -35,22 +35,22 @@ struct RunningJob {
   ControlPage& control;
   Guard& guard;
 
-  // One line of ours, on standard error.
+  // Prints a line of the launcher on standard error.
   void say(const std::string& line);
 };
 
 // How the ranks of one attempt ended.
 struct GroupEnd {
   std::vector<RankEnd> ranks;
-  std::optional<int> signal;         // somebody told us to stop by this one
-  std::optional<std::string> stall;  // they were stopped since they stood still
+  std::optional<int> signal;         // that told the launcher to stop
+  std::optional<std::string> stall;  // the stall for which they were stopped
   double seconds = 0;
 
   bool ok() const;
 };
 
-// The ranks of one attempt, from the first start to the last end. The first failure stops the others: the abort word is
-// raised, then SIGTERM, then SIGKILL after the grace.
+// The ranks of one attempt, from start to end. The first failure stops the others: the abort word is set, then SIGTERM,
+// then SIGKILL after --shutdown-timeout.
 class RankGroup {
  public:
   RankGroup(RunningJob& job, int attempt);
@@ -67,7 +67,7 @@ class RankGroup {
     std::filesystem::path error_file;
     Stopwatch watch;
     double seconds = 0;
-    int order = -1;  // of its end
+    int order = -1;  // of its exit
     bool told_to_stop = false;
     std::string output_before_stop;
 
@@ -102,9 +102,9 @@ class RankGroup {
   bool stopping_ = false;
   std::optional<int> signal_;
   std::optional<std::string> stall_;
-  std::optional<Deadline> patience_;  // for ranks that failed by themselves and are not gone yet
-  std::optional<Deadline> grace_;     // then they are killed
-  std::optional<Deadline> hope_;      // then they are given up
+  std::optional<Deadline> await_cause_;  // until ranks that may be the cause are stopped, too
+  std::optional<Deadline> grace_;        // until ranks are killed
+  std::optional<Deadline> abandon_;      // until killed ranks are abandoned
   std::optional<StallWatch> stall_watch_;
   std::optional<Deadline> next_look_;
 };

@@ -1,4 +1,4 @@
-"""The `tandem` command as a user meets it: what it prints, where, and how it ends."""
+"""The `tandem` command: what it prints, on which stream, and its exit codes."""
 
 import json
 import os
@@ -6,8 +6,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "launch"))
+from support import ErrorTest  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["TANDEM_BUILD"])
 TANDEM = BUILD / "bin" / "tandem"
@@ -17,14 +21,7 @@ def tandem(*arguments: str, path: pathlib.Path = TANDEM, **options) -> subproces
     return subprocess.run([path, *arguments], capture_output=True, text=True, timeout=120, **options)
 
 
-class CliTest(unittest.TestCase):
-    def assert_error(self, result: subprocess.CompletedProcess, code: int, sentence: str, hint: str) -> None:
-        self.assertEqual(result.stderr, f"error: {sentence}\nhint: {hint}\n")
-        self.assertEqual(result.stdout, "")
-        self.assertEqual(result.returncode, code)
-
-
-class Help(CliTest):
+class Help(ErrorTest):
     def test_fits_one_screen_and_shows_examples_before_commands(self):
         text = tandem("--help").stdout
         self.assertLessEqual(len(text.splitlines()), 24)
@@ -44,13 +41,11 @@ class Help(CliTest):
             self.assertEqual(tandem("help", command).stdout, tandem(command, "--help").stdout)
 
     def test_of_an_unknown_name_is_an_error(self):
-        self.assert_error(tandem("help", "rnu"), 2, "tandem: there is no command 'rnu'", "did you mean `tandem run`?")
+        self.assert_error(tandem("help", "rnu"), 2, "'rnu'", "did you mean `tandem run`?")
 
     def test_takes_one_name_and_no_flags(self):
-        self.assert_error(tandem("help", "run", "extra"), 2, "tandem help: 'extra' is one word too many",
-                          "try `tandem help run`")
-        self.assert_error(tandem("help", "--bogus"), 2, "tandem: there is no command '--bogus'",
-                          "`tandem --help` lists the commands")
+        self.assert_error(tandem("help", "run", "extra"), 2, "tandem help: ", "'extra'", "`tandem help run`")
+        self.assert_error(tandem("help", "--bogus"), 2, "'--bogus'", "`tandem --help`")
 
     def test_fails_when_standard_output_is_full(self):
         with open("/dev/full", "w") as full:
@@ -59,7 +54,7 @@ class Help(CliTest):
         self.assertIn("error: cannot write to standard output: No space left on device", result.stderr)
 
 
-class Version(CliTest):
+class Version(ErrorTest):
     def test_names_itself_the_compiler_and_the_torch(self):
         self.assertRegex(tandem("version").stdout,
                          r"^tandem \d+\.\d+\.\d+\ncompiler \w+ \d+\.\d+\.\d+\nbuilt for torch (none|\d+\.\d+.* \((CPU|CUDA)\))\n$")
@@ -71,12 +66,11 @@ class Version(CliTest):
         self.assertIn(f"tandem {facts['tandem']}\n", tandem("version").stdout)
 
     def test_refuses_what_it_does_not_know(self):
-        self.assert_error(tandem("version", "--jsn"), 2, "tandem version: there is no flag --jsn", "did you mean --json?")
-        self.assert_error(tandem("version", "x"), 2, "tandem version: 'x' is not a flag, and nothing else is taken",
-                          "`tandem version --help` lists the flags")
+        self.assert_error(tandem("version", "--jsn"), 2, "tandem version: ", "--jsn", "did you mean --json?")
+        self.assert_error(tandem("version", "x"), 2, "tandem version: ", "'x'", "`tandem version --help`")
 
 
-class Dispatch(CliTest):
+class Dispatch(ErrorTest):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
@@ -108,8 +102,7 @@ class Dispatch(CliTest):
     def test_suggests_programs_as_well_as_commands(self):
         self.add_program(self.folder, "summarize", "")
         env = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}
-        self.assert_error(tandem("sumarize", env=env), 2, "tandem: there is no command 'sumarize'",
-                          "did you mean `tandem summarize`?")
+        self.assert_error(tandem("sumarize", env=env), 2, "'sumarize'", "did you mean `tandem summarize`?")
 
     def test_ignores_what_cannot_be_executed(self):
         (self.folder / "tandem-plain").write_text("text")
@@ -123,52 +116,44 @@ class Dispatch(CliTest):
         self.assertEqual(tandem("greet", env={"PATH": ":"}, cwd=self.folder).returncode, 2)
 
     def test_of_nothing_like_a_command_points_to_help(self):
-        self.assert_error(tandem("xyzzy"), 2, "tandem: there is no command 'xyzzy'", "`tandem --help` lists the commands")
-        self.assert_error(tandem("--xyzzy"), 2, "tandem: there is no command '--xyzzy'",
-                          "`tandem --help` lists the commands")
+        self.assert_error(tandem("xyzzy"), 2, "'xyzzy'", "`tandem --help`")
+        self.assert_error(tandem("--xyzzy"), 2, "'--xyzzy'", "`tandem --help`")
 
 
-class Run(CliTest):
+class Run(ErrorTest):
     def test_explains_a_program_that_cannot_be_started(self):
-        self.assert_error(tandem("run", "-n", "2", "no-such-program"), 4,
-                          "cannot start no-such-program: there is no such program on PATH",
-                          "check the name; a program in this folder is ./no-such-program")
-        self.assert_error(tandem("run", "/etc/passwd"), 4, "cannot start /etc/passwd: it is not executable",
-                          "try `chmod +x /etc/passwd`, or name its interpreter, such as bash")
+        self.assert_error(tandem("run", "-n", "2", "no-such-program"), 4, "no-such-program", "PATH", "./no-such-program")
+        self.assert_error(tandem("run", "/etc/passwd"), 4, "/etc/passwd", "not executable", "`chmod +x /etc/passwd`")
 
     def test_explains_wrong_usage(self):
-        self.assert_error(tandem("run"), 2, "tandem run: no program was given", "try `tandem run -n 2 ./train --lr 3e-4`")
+        self.assert_error(tandem("run"), 2, "tandem run: no program", "`tandem run -n 2 ./train --lr 3e-4`")
         self.assert_error(tandem("run", "-n", "0", "true"), 2,
-                          "nproc-per-node is 0, not a number of ranks from 1 to 4096 (--nproc-per-node)",
-                          "try `tandem run -n 2 ...`")
+                          "nproc-per-node is 0", "1 to 4096 (--nproc-per-node)", "`tandem run -n 2 ...`")
         self.assert_error(tandem("run", "--shutdown-timeout", "-1s", "true"), 2,
-                          "shutdown-timeout is -1s, less than nothing (--shutdown-timeout)", "try 30s")
+                          "shutdown-timeout is -1s", "(--shutdown-timeout)", "try 30s")
         self.assert_error(tandem("run", "-n", "two", "true"), 2,
-                          "tandem run: --nproc-per-node: 'two' was given, allowed is a number, auto, gpu, cpu or unset",
-                          "nproc-per-node is: ranks on this host; unset: every visible GPU, or one rank (default unset)")
+                          "tandem run: --nproc-per-node: 'two'", "a number, auto, gpu, cpu or unset", "(default unset)")
         self.assert_error(tandem("run", "--nproc-per-nod", "2", "true"), 2,
-                          "tandem run: there is no flag --nproc-per-nod", "did you mean --nproc-per-node?")
+                          "tandem run: ", "--nproc-per-nod\n", "did you mean --nproc-per-node?")
 
     def test_names_the_file_and_line_of_a_wrong_setting(self):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write("# ranks\nnproc: 0\n")
             file.flush()
             self.assert_error(tandem("run", "--config", file.name, "true"), 3,
-                              f"nproc-per-node is 0, not a number of ranks from 1 to 4096 ({file.name}:2)",
-                              "try `tandem run -n 2 ...`")
+                              "nproc-per-node is 0", f"1 to 4096 ({file.name}:2)", "`tandem run -n 2 ...`")
 
     def test_explains_a_script_whose_interpreter_is_missing(self):
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder) / "script"
             script.write_text("#!/no/such/interpreter\n")
             script.chmod(0o755)
-            self.assert_error(tandem("run", str(script)), 4, f"cannot start {script}: No such file or directory",
-                              "it is there, but the program that its first line (#!) names is not")
+            self.assert_error(tandem("run", str(script)), 4, f"{script}: No such file or directory", "#!")
 
 
-class Completion(CliTest):
+class Completion(ErrorTest):
     def complete(self, *words: str) -> list[str]:
-        """What bash offers for the last word."""
+        """The completions that bash offers for the last word."""
         quoted = " ".join(f"'{word}'" for word in words)
         script = (f"source <('{TANDEM}' completion bash); COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
                   'PATH=; _tandem 2>/dev/null; printf "%s\\n" "${COMPREPLY[@]}"')
@@ -213,12 +198,11 @@ class Completion(CliTest):
 
     def test_of_another_shell_is_an_error(self):
         self.assert_error(tandem("completion", "tcsh"), 2,
-                          "tandem completion: the shell 'tcsh' is not one of bash, zsh, fish",
-                          "try `source <(tandem completion bash)`")
+                          "tandem completion: ", "'tcsh'", "bash, zsh, fish", "`source <(tandem completion bash)`")
         self.assertEqual(tandem("completion").returncode, 2)
 
 
-class Binary(CliTest):
+class Binary(ErrorTest):
     def test_links_neither_torch_nor_cuda(self):
         dynamic = subprocess.run(["readelf", "-d", TANDEM], capture_output=True, text=True, check=True).stdout
         needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)

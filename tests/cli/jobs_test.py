@@ -1,4 +1,4 @@
-"""`tandem ps`, `stop`, `logs` and `stack` on jobs whose folders are made by hand, with real processes behind them."""
+"""`tandem ps`, `stop`, `logs` and `stack` on job folders written by the test, with real processes."""
 
 import fcntl
 import json
@@ -14,6 +14,9 @@ import termios
 import threading
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "launch"))
+from support import ErrorTest  # noqa: E402
+
 TANDEM = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin" / "tandem"
 SITECUSTOMIZE = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "src/launch/cause/sitecustomize.py"
 
@@ -22,7 +25,7 @@ def started_ticks(pid: int) -> int:
     return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
-class JobsTest(unittest.TestCase):
+class JobsTest(ErrorTest):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
@@ -32,10 +35,6 @@ class JobsTest(unittest.TestCase):
     def tandem(self, *arguments: str, **options) -> subprocess.CompletedProcess:
         options = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": self.env, **options}
         return subprocess.run([TANDEM, *arguments], timeout=120, **options)
-
-    def assert_error(self, result: subprocess.CompletedProcess, code: int, sentence: str, hint: str) -> None:
-        self.assertEqual(result.stderr, f"error: {sentence}\nhint: {hint}\n")
-        self.assertEqual((result.stdout, result.returncode), ("", code))
 
     def start(self, *command: str, **options) -> subprocess.Popen:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **options)
@@ -51,7 +50,7 @@ class JobsTest(unittest.TestCase):
 
     def add_job(self, name: str, launcher: subprocess.Popen | None = None, started: str = "2026-01-01T00:00:00.000Z",
                 **changes) -> pathlib.Path:
-        """The folder of a job as a launcher would make it; without a launcher, one that is long gone."""
+        """Creates the folder of a job as a launcher does; without `launcher`, of one that has ended."""
         path = self.folder / name
         path.mkdir()
         pid = launcher.pid if launcher else 1
@@ -76,8 +75,7 @@ class Ps(JobsTest):
         result = self.tandem("ps")
         self.assertEqual((result.stdout, result.stderr, result.returncode), ("", "tandem: no job is running\n", 0))
         self.end_job(self.add_job("train"))
-        self.assertEqual(self.tandem("ps").stderr,
-                         "tandem: no job is running; `tandem ps --all` lists the finished ones (1)\n")
+        self.assertRegex(self.tandem("ps").stderr, r"^tandem: no job is running; `tandem ps --all` .*\(1\)\n$")
         self.assertEqual(self.tandem("ps", "--json").stdout, "[]\n")
 
     def test_lists_running_jobs_and_all_of_them_on_demand(self):
@@ -129,7 +127,7 @@ class Ps(JobsTest):
 
 class Stop(JobsTest):
     def collect(self, *processes: subprocess.Popen) -> None:
-        """Takes the end of processes, as the shell that started a launcher does."""
+        """Reaps processes, as the shell that started a launcher does."""
         for process in processes:
             thread = threading.Thread(target=process.wait)
             thread.start()
@@ -142,7 +140,7 @@ class Stop(JobsTest):
         self.collect(launcher)
         result = self.tandem("stop")
         self.assertRegex(result.stderr, rf"^tandem: stopping train \(pid {launcher.pid}, ranks: 2\)\n"
-                                        r"tandem: train is gone after \d+\.\d s\n$")
+                                        r"tandem: train stopped after \d+\.\d s\n$")
         self.assertEqual((result.stdout, result.returncode), ("", 0))
         self.assertEqual(launcher.wait(60), -signal.SIGTERM)
 
@@ -152,7 +150,7 @@ class Stop(JobsTest):
         self.add_job("train", launcher)
         self.collect(launcher)
         result = self.tandem("stop", "train", "--timeout", "50ms")
-        self.assertIn("tandem: train is still there after 50ms: killing it\n", result.stderr)
+        self.assertRegex(result.stderr, r"tandem: train .* after 50ms.*\n")
         self.assertEqual((launcher.wait(60), result.returncode), (-signal.SIGKILL, 0))
 
     def test_leaves_other_jobs_alone_unless_all_are_meant(self):
@@ -170,22 +168,20 @@ class Stop(JobsTest):
     def test_of_a_finished_job_says_so(self):
         self.end_job(self.add_job("train"), "failed", 1)
         result = self.tandem("stop", "train")
-        self.assertEqual((result.stderr, result.returncode), ("tandem: train is not running any more (failed)\n", 0))
+        self.assertEqual((result.stderr, result.returncode), ("tandem: train is not running (failed)\n", 0))
 
     def test_never_hits_a_later_process_with_the_same_pid(self):
         stranger = self.start("sleep", "1000")
         self.add_job("train", stranger, started_ticks=1)
-        self.assertEqual(self.tandem("stop", "train").stderr, "tandem: train is not running any more (lost)\n")
+        self.assertEqual(self.tandem("stop", "train").stderr, "tandem: train is not running (lost)\n")
         self.assertIsNone(stranger.poll())
 
     def test_explains_wrong_usage(self):
-        self.assert_error(self.tandem("stop"), 2, "there is no job", "`tandem run -n 2 ./train` starts one")
+        self.assert_error(self.tandem("stop"), 2, "no job", "`tandem run -n 2 ./train`")
         self.add_job("train")
-        self.assert_error(self.tandem("stop", "trian"), 2, "there is no job 'trian'", "did you mean train?")
-        self.assert_error(self.tandem("stop", "a", "b"), 2, "tandem stop: 'b' is one word too many",
-                          "give the name of one job; `tandem ps --all` lists them")
-        self.assert_error(self.tandem("stop", "--all", "a"), 2, "tandem stop: both --all and 'a' were given",
-                          "give one of them")
+        self.assert_error(self.tandem("stop", "trian"), 2, "'trian'", "did you mean train?")
+        self.assert_error(self.tandem("stop", "a", "b"), 2, "tandem stop: 'b'", "`tandem ps --all`")
+        self.assert_error(self.tandem("stop", "--all", "a"), 2, "tandem stop: ", "--all", "'a'")
 
 
 class Logs(JobsTest):
@@ -221,11 +217,9 @@ class Logs(JobsTest):
 
     def test_explains_what_is_not_there(self):
         path = self.add_job("train")
-        self.assert_error(self.tandem("logs"), 8, f"tandem logs: train has written nothing to {path}",
-                          "`tandem logs --rank launcher train` may tell why")
+        self.assert_error(self.tandem("logs"), 8, "tandem logs: train ", str(path), "`tandem logs --rank launcher train`")
         for rank in ("2", "-1", "x"):
-            self.assert_error(self.tandem("logs", f"--rank={rank}"), 2,
-                              f"tandem logs: train has ranks 0 to 1 here, and no '{rank}'", "--rank all shows all of them")
+            self.assert_error(self.tandem("logs", f"--rank={rank}"), 2, "tandem logs: train has ranks 0 to 1", f"'{rank}'", "--rank all")
 
     def follow(self, *arguments: str) -> subprocess.Popen:
         return self.start(str(TANDEM), "logs", "-f", *arguments, stdout=subprocess.PIPE, env=self.env)
@@ -310,8 +304,7 @@ class Stack(JobsTest):
 
     def test_of_a_finished_job_is_an_error(self):
         self.end_job(self.add_job("train"))
-        self.assert_error(self.tandem("stack"), 2, "tandem stack: train is not running any more (succeeded)",
-                          "`tandem logs train` shows what it wrote")
+        self.assert_error(self.tandem("stack"), 2, "tandem stack: train is not running (succeeded)", "`tandem logs train`")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the launcher's sitecustomize.py does inside the Python of a rank, and what it leaves alone."""
+"""What the launcher's sitecustomize.py does in a Python rank, and what it does not change."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Workers find each other under plain torchrun, whose agent hosts the store, as they do under `tandem run`."""
+"""Workers connect under plain torchrun, whose agent hosts the store, as under `tandem run`."""
 
 import importlib.util
 import os

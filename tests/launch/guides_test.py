@@ -76,7 +76,7 @@ class GuideTest(LaunchTest):
         self.env["PATH"] = f"{self.folder}/links:{self.folder}/python:{TANDEM.parent}:{self.env['PATH']}"
 
     def type(self, line: str, **env: str) -> list[dict]:
-        """What arrived at each rank of a command line that succeeds."""
+        """What each rank received, for a command line that succeeds."""
         for old in self.folder.glob("*.json"):
             old.unlink()
         command = ["unshare", "-rm", "--propagation", "private", "sh", HERE / "fake_gpus.sh", str(self.gpus), "sh", "-c", line]

@@ -1,4 +1,4 @@
-"""Several hosts, and launchers around ours: two launchers that make one job, Slurm, Open MPI, torchrun."""
+"""Several hosts and outer launchers: two launchers of one job, Slurm, Open MPI, torchrun."""
 
 import importlib.util
 import json
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 class Hosts(LaunchTest):
     def run_hosts(self, count: int, *arguments) -> list[str]:
-        """The output of all ranks of `count` launchers on this machine, in the order of their numbers."""
+        """The output of all ranks of `count` launchers on this machine, by rank."""
         jobs = [self.start("run", "-q", "-n", "2", "--nnodes", str(count), "--node-rank", str(node), *arguments,
                            env={"TANDEM_STATE_DIR": f"{self.folder}/host{node}", "GLOO_SOCKET_IFNAME": "lo"}) for node in range(count)]
         for job in jobs:

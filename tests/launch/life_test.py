@@ -1,4 +1,4 @@
-"""Life and death of ranks: starts, ends, signals, restarts, and what is left when the launcher itself is killed."""
+"""Supervision of ranks: start, exit, signals, restarts, and clean-up after the launcher is killed."""
 
 import json
 import os
@@ -67,7 +67,7 @@ class Ends(LaunchTest):
     def test_stops_what_ranks_left_behind(self):
         result = self.run_ranks("-n", "2", "sh", "-c", "setsid sleep 1000 & exit 0")
         self.assertEqual(result.returncode, 0)
-        self.assertRegex(result.stderr, r"tandem: the ranks left 2 processes behind, which tandem stops: sleep 1000 \(process \d+\), ")
+        self.assertRegex(result.stderr, r"tandem: the ranks left 2 processes behind.* sleep 1000 \(process \d+\), ")
         self.assert_nothing_left()
 
     def test_stops_even_what_forgot_its_environment(self):
@@ -189,7 +189,7 @@ else:
 
 class Signals(LaunchTest):
     def start_two(self, script: str, *options: str) -> subprocess.Popen:
-        """Two ranks, returned once both have said that they are ready."""
+        """Starts two ranks and waits until both are ready."""
         process = self.start("run", "-n", "2", "--tee", "all", *options, "sh", "-c", script)
         ready = []
         while sum(1 if line.startswith("[rank") else 2 for line in ready) < 2:
@@ -275,7 +275,7 @@ class Restarts(LaunchTest):
         self.assertEqual([row[:2] for row in rows], [["0", "2"], ["1", "2"], ["2", "2"]])
         self.assertEqual(len({row[2] for row in rows}), 1)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("tandem: rank 1 failed: exit code 3; starting again, 1 of 2\n", result.stderr)
+        self.assertRegex(result.stderr, r"tandem: rank 1 failed: exit code 3;.* 1 of 2\n")
 
     def test_end_well_when_an_attempt_does(self):
         result = self.run_ranks("-n", "2", "--max-restarts", "3", "sh", "-c", "exit $((1 - TORCHELASTIC_RESTART_COUNT))")
@@ -285,13 +285,13 @@ class Restarts(LaunchTest):
     def test_are_not_tried_for_what_fails_at_once_in_the_same_way_twice(self):
         result = self.run_ranks("--max-restarts", "5", "sh", "-c", "echo $TORCHELASTIC_RESTART_COUNT; exit 3")
         self.assertEqual((result.returncode, result.stdout), (3, "0\n1\n"))
-        self.assertIn("tandem: not started again: it failed in the same way twice, within 10s of its start (--min-uptime)\n", result.stderr)
+        self.assertRegex(result.stderr, r"tandem: not restarted:.* 10s .*\(--min-uptime\)\n")
 
     def test_are_not_tried_for_the_same_failure_of_another_rank(self):
         script = "[ $RANK = $TORCHELASTIC_RESTART_COUNT ] && exit 3; exec sleep 1000"
         result = self.run_ranks("-n", "3", "--max-restarts", "5", "sh", "-c", script)
         self.assertEqual(result.returncode, 3)
-        self.assertIn("not started again", result.stderr)
+        self.assertIn("not restarted", result.stderr)
 
     def test_are_tried_again_for_a_failure_of_another_kind(self):
         script = "echo $TORCHELASTIC_RESTART_COUNT; exit $((10 + TORCHELASTIC_RESTART_COUNT))"
@@ -300,7 +300,7 @@ class Restarts(LaunchTest):
 
 
 class Killed(LaunchTest):
-    """SIGKILL of the launcher. PR_SET_PDEATHSIG takes the ranks along, the guard their children."""
+    """SIGKILL of the launcher. PR_SET_PDEATHSIG kills the ranks, the guard kills their children."""
 
     def kill_at_random(self, random_numbers: random.Random, shutdown: bool) -> float:
         before = set(os.listdir("/dev/shm"))
@@ -333,7 +333,7 @@ class Killed(LaunchTest):
         process.stdout.readline()
         [guard] = self.guards()
         os.kill(guard, signal.SIGKILL)
-        while "another one has taken its place" not in (line := process.stderr.readline()):
+        while "the guard process was killed" not in (line := process.stderr.readline()):
             self.assertNotEqual(line, "")
         wait_until(lambda: self.guards() not in ([], [guard]), "another guard has its name")
         process.kill()

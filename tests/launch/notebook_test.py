@@ -1,4 +1,4 @@
-"""Cells of a notebook, through a real kernel: what they show, and that nothing is left when they are interrupted."""
+"""Notebook cells, run by an actual kernel: their output, and clean-up when they are interrupted."""
 
 import importlib.util
 import os
@@ -61,7 +61,7 @@ class NotebookTest(LaunchTest):
         return self.client.execute(code)
 
     def end_cell(self, request: str) -> str:
-        """What a cell has shown when it is over."""
+        """The output of a cell when it has ended."""
         shown = ""
         end = time.monotonic() + LIMIT
         while True:
@@ -86,7 +86,7 @@ class NotebookTest(LaunchTest):
         return request
 
     def ranks(self) -> list[int]:
-        """Processes of the job, and not the kernel or the launcher."""
+        """Processes of the job without the kernel and the launcher."""
         return sorted({*processes_with(self.mark)} & {*processes_with("TANDEM_RUN_ID=")})
 
     def assert_no_rank_left(self) -> None:
@@ -139,7 +139,7 @@ class Cell(NotebookTest):
 
 
 class Bash(NotebookTest):
-    """With another shell between the kernel and us, one that stays."""
+    """With a shell between the kernel and tandem that does not exec."""
 
     shell = "bash"
 
@@ -161,7 +161,7 @@ class Detached(NotebookTest):
         wait_until(lambda: "epoch 1" in self.cell("!tandem logs"), "the log is there")
         wait_until(lambda: "in all_reduce" in self.cell("!tandem stack"), "the ranks stand in their function")
         self.assertRegex(self.cell(f"!tandem stack {name}"), r"ranks 0, 1\n(?s:.*)line 5 in all_reduce")
-        self.assertRegex(self.cell(f"!tandem stop {name}"), rf"tandem: {name} is gone after ")
+        self.assertRegex(self.cell(f"!tandem stop {name}"), rf"tandem: {name} stopped after ")
         self.assertFalse(self.ranks())
         self.assertRegex(self.cell("!tandem ps --all"), rf"{name} +stopped ")
 

@@ -1,4 +1,4 @@
-"""Odd surroundings and ranks that misbehave: the job goes on where it can, and says in a sentence why where it cannot."""
+"""Unusual environments and misbehaving ranks: the job continues where it can, and otherwise ends with an error message."""
 
 import json
 import os
@@ -27,11 +27,11 @@ print("started")
 
 class OddTest(LaunchTest):
     def in_shell(self, script: str, **options) -> subprocess.CompletedProcess:
-        """A line for bash, where `tandem` is ours."""
+        """Runs a bash script with a function `tandem`."""
         return self.run_tandem("-c", f'tandem() {{ "{TANDEM}" "$@"; }}; {script}', program="bash", **options)
 
     def in_namespace(self, script: str) -> subprocess.CompletedProcess:
-        """A line for sh that may mount what it likes, where $TANDEM is ours and $FOLDER is to be mounted on."""
+        """Runs an sh script in a mount namespace, with $TANDEM and a mount point $FOLDER."""
         if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0:
             self.skipTest("no right to make a mount namespace")
         (self.folder / "mounted").mkdir()
@@ -53,12 +53,12 @@ class Streams(OddTest):
         for target in (">&-", ">/dev/full"):
             result = self.in_shell(f"tandem run sh -c 'for i in 1 2 3; do echo $i || exit 9; sleep 0.01; done' {target}")
             self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("tandem: standard output took no more (No space left on device): all of it is in ", result.stderr)
+        self.assertRegex(result.stderr, r"tandem: .*standard output \(No space left on device\).* /\S+")
 
     def test_may_be_closed_by_a_rank_that_goes_on(self):
         result = self.run_ranks("-n", "2", "sh", "-c", "exec >&- 2>&-; [ $RANK = 1 ] && exit 0; sleep 0.05; exit 3")
         self.assertEqual(result.returncode, 3)
-        self.assertIn("it wrote nothing", result.stderr)
+        self.assertIn("no output", result.stderr)
 
     def test_keep_our_lines_apart_from_half_a_line_of_a_rank(self):
         ours, theirs = pty.openpty()
@@ -74,19 +74,18 @@ class Folder(OddTest):
         result = self.in_namespace("mount -t tmpfs -o size=24k none $FOLDER; export TANDEM_STATE_DIR=$FOLDER/jobs;"
                                    "$TANDEM run --no-inject sh -c 'yes | head -n 50000'")
         self.assertEqual((result.returncode, len(result.stdout)), (0, 100_000), result.stderr)
-        self.assertIn("tandem: the output of local rank 0 is no longer kept: No space left on device", result.stderr)
+        self.assertRegex(result.stderr, r"tandem: .*local rank 0 .*No space left on device")
 
     def test_that_cannot_be_made_is_an_error(self):
         for options, reason in (("ro", "Read-only file system"), ("nr_inodes=1", "No space left on device")):
             with self.subTest(reason):
                 result = self.in_namespace(f"mount -t tmpfs -o {options} none $FOLDER; unset TANDEM_STATE_DIR; TMPDIR=$FOLDER $TANDEM run true")
                 (self.folder / "mounted").rmdir()
-                self.assert_error(result, 4, f"cannot make {self.folder}/mounted/tandem-0: {reason}",
-                                  "set TANDEM_STATE_DIR to a folder that you can write to")
+                self.assert_error(result, 4, f"{self.folder}/mounted/tandem-0", reason, "TANDEM_STATE_DIR")
 
     def test_that_was_removed_under_us_is_an_error(self):
         result = self.in_shell("mkdir gone; cd gone; rmdir ../gone; tandem run true")
-        self.assert_error(result, 4, "tandem run: this folder is not there any more (No such file or directory)", "`cd` to one that is")
+        self.assert_error(result, 4, "folder", "(No such file or directory)", "`cd`")
 
     def test_of_a_job_that_did_not_start_says_so(self):
         self.run_ranks("sh", "-c", "exit 0")
@@ -102,7 +101,7 @@ class Folder(OddTest):
 class Limits(OddTest):
     def test_of_open_files_are_named(self):
         result = self.in_shell("ulimit -n 24; tandem run -n 8 sleep 1000")
-        self.assertRegex(result.stderr, r"^error: .*: Too many open files\nhint: check the limit of open files \(ulimit -n\)\n$")
+        self.assertRegex(result.stderr, r"^error: .*: Too many open files\nhint: .*ulimit -n.*\n$")
         self.assertEqual(result.returncode, 4)
         self.assert_nothing_left()
 
@@ -132,7 +131,7 @@ class Ranks(OddTest):
     def test_that_become_daemons_are_ended_with_their_job(self):
         result = self.run_ranks("-n", "2", sys.executable, "-c", DAEMON)
         self.assertEqual((result.returncode, result.stdout), (0, "started\n"))
-        self.assertRegex(result.stderr, r"tandem: the ranks left 2 processes behind, which tandem stops: [^\n]*, [^\n]*\n")
+        self.assertRegex(result.stderr, r"tandem: the ranks left 2 processes behind[^\n]*, [^\n]*\n")
         self.assert_nothing_left()
 
     def test_that_leave_a_family_behind_leave_nobody(self):

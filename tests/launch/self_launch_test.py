@@ -1,4 +1,4 @@
-"""A program that launches itself: its ranks, its one folder, its logs, and what it says before anything starts."""
+"""A program that launches itself: its ranks, its run folder, its logs, and errors before the start."""
 
 import fcntl
 import json
@@ -145,22 +145,20 @@ class Folder(SelfLaunchTest):
 
 
 class Nothing(SelfLaunchTest):
-    """is made or started when something is wrong."""
+    """is created or started on an error."""
 
     def assert_nothing_made(self):
         self.assertFalse(self.runs.exists())
         self.assertFalse((self.folder / "jobs").exists())
 
     def test_for_a_wrong_flag(self):
-        self.assert_error(self.run_program("--nproc", "2", "--lt", "1"), 2, "self launched: there is no flag --lt",
-                          "did you mean --lr?")
+        self.assert_error(self.run_program("--nproc", "2", "--lt", "1"), 2, "--lt", "did you mean --lr?")
         result = self.run_program("--nproc", "0")
-        self.assert_error(result, 2, "nproc is 0 (--nproc)", "give at least 1")
+        self.assert_error(result, 2, "nproc is 0 (--nproc)", "1")
         self.assert_nothing_made()
 
     def test_for_a_device_that_is_not_there(self):
-        self.assert_error(self.run_program("--device", "7"), 10, "device 7 is not there; no GPU is visible",
-                          "try `--device cpu`")
+        self.assert_error(self.run_program("--device", "7"), 10, "device 7", "no GPU", "`--device cpu`")
         self.assert_nothing_made()
 
     def test_for_help_and_settings(self):

@@ -1,4 +1,4 @@
-"""Ranks that stand still are named, and jobs can be looked into, followed and stopped from elsewhere."""
+"""Ranks that hang are reported, and jobs can be inspected, followed and stopped from another terminal."""
 
 import json
 import os
@@ -73,16 +73,16 @@ class Stall(StallTest):
     def test_of_all_ranks_names_the_function_and_the_line_where_the_odd_one_sleeps(self):
         process = self.start_stuck(sys.executable, "stuck.py")
         told = self.read_until(process, r"ranks 0, 2\n(?s:.*)<module>\n")
-        self.assertRegex(told, r"tandem: no rank has written anything or used the processor for \d+(ms|s)\nrank 1\n")
+        self.assertRegex(told, r"tandem: no rank .* for \d+(ms|s)\nrank 1\n")
         odd, others = told.split("ranks 0, 2\n")
         self.assertIn(f'File "{self.folder}/stuck.py", line 6 in read_validation_set', odd)
         self.assertIn(f'File "{self.folder}/stuck.py", line 4 in wait_in_barrier', others)
-        self.assertNotIn("no rank has written", self.stop(process))  # said once
+        self.assertNotIn("tandem: no rank ", self.stop(process))  # said once
 
     def test_of_one_rank_while_the_others_compute_is_told(self):
         process = self.start_stuck(sys.executable, "stuck.py", "spin", ranks=2)
         told = self.read_until(process, r"in read_validation_set")
-        self.assertRegex(told, r"tandem: rank 1 has been idle for \d+s while the others compute\n")
+        self.assertRegex(told, r"tandem: rank 1 has been idle for \d+s .*\n")
         self.assertIn("line 8 in compute", told)
         self.stop(process)
 
@@ -96,7 +96,7 @@ class Stall(StallTest):
         result = self.run_ranks("-n", "2", "--stall-timeout", "300ms", "--on-stall", "stop", sys.executable, "stuck.py")
         self.assertEqual(result.returncode, 7)
         self.assertRegex(result.stderr, r"tandem: 2 ranks, \d+\.\d s, stopped: stalled\n$")
-        self.assertEqual(result.stderr.count("no rank has written"), 1)
+        self.assertEqual(result.stderr.count("tandem: no rank "), 1)
         self.assert_nothing_left()
         events = [json.loads(line) for line in (self.job_folder() / "launch.jsonl").read_text().splitlines()]
         self.assertEqual((events[-1]["outcome"], events[-1]["exit_code"]), ("stalled", 7))
@@ -113,7 +113,7 @@ class Stall(StallTest):
 
 class JobTest(StallTest):
     def detach(self, *arguments, **options) -> str:
-        """The name of a detached job, all of whose ranks have begun."""
+        """The name of a detached job after all its ranks have started."""
         result = self.run_ranks("--detach", *arguments, **options)
         self.assertEqual(result.returncode, 0, result.stderr)
         name = result.stdout.strip()

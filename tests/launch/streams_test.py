@@ -1,4 +1,4 @@
-"""What ranks write: where it is shown, where it is kept, and that nothing of it is lost."""
+"""Output of the ranks: where it is shown and logged, and that none is lost."""
 
 import fcntl
 import hashlib
@@ -169,7 +169,7 @@ class Terminal(LaunchTest):
         self.assertNotIn("\033", self.on_terminal(*show, env={"JPY_PARENT_PID": "1"}))
 
     def next_line(self, screen) -> str:
-        """A terminal may give a line in pieces."""
+        """A terminal may return a line in pieces."""
         line = b""
         while not line.endswith(b"\n"):
             line += screen.read(1)

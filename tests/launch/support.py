@@ -1,4 +1,4 @@
-"""What the tests of the launcher share: a clean environment, a folder of their own, and ways to wait for a condition."""
+"""Shared by the launcher tests: a clean environment, a temporary folder, and waiting for a condition."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ STRANGE = re.compile(r"PET_|SLURM_|OMPI_|PMI_|PMIX_|MV2_|KAGGLE_|JPY_|TANDEM_(?!
 
 
 def wait_until(condition, what: str, limit: float = LIMIT) -> float:
-    """Seconds until the condition held."""
+    """Seconds until the condition is true."""
     begin = time.monotonic()
     while not condition():
         if time.monotonic() - begin > limit:
@@ -29,7 +29,7 @@ def wait_until(condition, what: str, limit: float = LIMIT) -> float:
 
 
 def processes_with(text: str) -> list[int]:
-    """Living processes whose environment holds the text."""
+    """Running processes with the text in their environment."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -42,7 +42,7 @@ def processes_with(text: str) -> list[int]:
 
 
 def read_terminal(terminal: int) -> bytes:
-    """All that comes until nobody can write to it any more; closes our end."""
+    """Reads until no process has the other end open; closes our end."""
     shown = b""
     try:
         while data := os.read(terminal, 1000):
@@ -53,8 +53,18 @@ def read_terminal(terminal: int) -> bytes:
     return shown
 
 
-class LaunchTest(unittest.TestCase):
+class ErrorTest(unittest.TestCase):
     maxDiff = None
+
+    def assert_error(self, result: subprocess.CompletedProcess, code: int, *facts: str) -> None:
+        """Standard error is one sentence and one hint that contain the facts: names, numbers, commands. The wording is free."""
+        self.assertRegex(result.stderr, r"^error: [^\n]+\nhint: [^\n]+\n$")
+        self.assertEqual((result.stdout, result.returncode), ("", code), result.stderr)
+        for fact in facts:
+            self.assertIn(fact, result.stderr)
+
+
+class LaunchTest(ErrorTest):
 
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
@@ -109,11 +119,6 @@ class LaunchTest(unittest.TestCase):
 
     def logs(self, ranks: int) -> list[str]:
         return [self.log(rank) for rank in range(ranks)]
-
-    def assert_error(self, result: subprocess.CompletedProcess, code: int, sentence: str, hint: str) -> None:
-        self.assertEqual(result.stderr, f"error: {sentence}\nhint: {hint}\n")
-        self.assertEqual(result.stdout, "")
-        self.assertEqual(result.returncode, code)
 
     def assert_nothing_left(self, limit: float = LIMIT) -> float:
         return wait_until(lambda: not processes_with(self.mark), "every process of the test has ended", limit)

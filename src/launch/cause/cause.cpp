@@ -12,8 +12,8 @@
 namespace tandem {
 namespace {
 
-// Faults of the program itself. A rank that we stop may still end by one, while the kernel writes its core file: so
-// they count even then.
+// Faults of the program itself. They count even for a rank that was told to stop: the kernel may have been writing its
+// core file at that moment.
 bool is_fault(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGSYS;
 }
@@ -27,22 +27,22 @@ Evidence evidence_of(const RankEnd& end) {
   return evidence;
 }
 
-// Someone pressed Ctrl-C; that is nobody's error.
+// Ctrl-C is not an error of the program.
 bool is_interrupt(const Evidence& evidence) { return evidence.error.starts_with("KeyboardInterrupt"); }
 
-Part part_by_word(const Evidence& evidence) { return evidence.about_peer ? Part::LostPeer : Part::OwnError; }
+Part part_by_evidence(const Evidence& evidence) { return evidence.about_peer ? Part::LostPeer : Part::OwnError; }
 
 Part part_of(const RankEnd& end, const Evidence& evidence, bool after_lost_peer) {
-  const bool has_word = !evidence.error.empty() && !is_interrupt(evidence);
+  const bool has_error = !evidence.error.empty() && !is_interrupt(evidence);
   if (is_fault(end.status.signal)) return Part::OwnError;
-  const bool spoke_first = after_lost_peer && has_word && evidence.at_end;
-  if (end.told_to_stop) return spoke_first ? part_by_word(evidence) : Part::Stopped;
+  const bool failed_first = after_lost_peer && has_error && evidence.at_end;
+  if (end.told_to_stop) return failed_first ? part_by_evidence(evidence) : Part::Stopped;
   if (end.status.ok()) return Part::Succeeded;
-  // torch's watchdog aborts a process whose peer is lost.
+  // PyTorch's NCCL watchdog aborts a process that has lost a peer.
   const bool is_killed = end.status.signal != 0 && end.status.signal != SIGABRT && end.status.signal != SIGINT;
   if (is_killed) return Part::OwnError;
-  if (has_word) return part_by_word(evidence);
-  return end.status.signal == SIGABRT ? Part::OwnError : Part::NoWord;
+  if (has_error) return part_by_evidence(evidence);
+  return end.status.signal == SIGABRT ? Part::OwnError : Part::NoMessage;
 }
 
 int exit_code_of(const RankEnd& end, Part part) {

@@ -12,24 +12,24 @@
 
 namespace tandem {
 
-// How one rank of a run ended.
+// How a rank ended.
 struct RankEnd {
   int rank = 0;
   ExitStatus status;
-  int order = 0;              // 0: ended first
-  bool told_to_stop = false;  // we had signalled it before it ended
-  std::string output;         // the last of what it wrote before it was told to stop
-  std::string error_file;     // contents; empty: none
-  double seconds = 0;         // how long it ran
+  int order = 0;              // of its exit; 0: first
+  bool told_to_stop = false;  // the launcher had signalled it before it ended
+  std::string output;         // the end of its output, up to the moment it was told to stop
+  std::string error_file;     // content; empty: none
+  double seconds = 0;         // run time
   Bytes peak_memory;
 };
 
-// The part a rank plays in a failure; an earlier one is more likely the cause.
+// The role of a rank in a failure, the most likely cause first.
 enum class Part {
-  OwnError,  // an error file, a traceback, a what(), a fatal signal that is not ours
-  NoWord,    // an exit code, and nothing said
-  LostPeer,  // it only reports a peer, a connection or a collective as lost
-  Stopped,   // we stopped it
+  OwnError,   // an error file, a traceback, a what(), a fatal signal that the launcher did not send
+  NoMessage,  // an exit code without an error message
+  LostPeer,   // it only reports a lost peer or connection, or a failed collective
+  Stopped,    // by the launcher
   Succeeded,
 };
 
@@ -38,17 +38,17 @@ struct Judgement {
   Evidence evidence;
 };
 
-// One for each of `ends`. A rank that we told to stop counts as failed by what it had said before only if the first one
-// to end had merely lost a peer: otherwise it was alive and well, whatever it had logged.
+// One for each of `ends`. A rank that was told to stop can only be the cause if the first rank to fail had merely lost
+// a peer: otherwise it was running normally, whatever errors it had logged.
 std::vector<Judgement> judge(std::span<const RankEnd> ends);
 
 struct Cause {
   std::size_t index = 0;  // in `ends`
   Evidence evidence;
-  int exit_code = 0;  // of that rank; 128 + signal; 1 where our own signal cut its error short
+  int exit_code = 0;  // of that rank; 128 + signal; 1 if it had failed but our signal ended it first
 };
 
-// The rank that the others failed for: the most likely part, then the order of death. `ends` is not empty.
+// The rank that caused the failure: by the most likely role, then by the order of exits. `ends` is not empty.
 Cause find_cause(std::span<const RankEnd> ends);
 
 }  // namespace tandem

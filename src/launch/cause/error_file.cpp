@@ -11,13 +11,13 @@
 namespace tandem {
 namespace {
 
-// The record of a file that can be understood: an object with a message.
+// A valid record: an object with a message.
 std::optional<Json> parse_record(std::string_view json) {
   try {
     Json record = parse_json(json, "the error file");
     if (record.find("message") != nullptr) return record;
   } catch (const Error&) {
-    // Half a file, or another program's: a rank may end at any moment.
+    // An incomplete file, since a rank may end at any moment, or the file of another program.
   }
   return std::nullopt;
 }
@@ -37,7 +37,7 @@ Evidence read_record(const Json& record) {
   return evidence;
 }
 
-// The object with one member set, at its place or at the end.
+// The object with one member added or replaced.
 Json with_member(const Json& object, const std::string& name, const Json& value) {
   Json::Object members;
   for (const Json::Member& member : object.as_object()) {
@@ -60,7 +60,7 @@ Evidence read_error_file(std::string_view json) {
     const auto record = parse_record(json);
     return record ? read_record(*record) : Evidence{};
   } catch (const Error&) {
-    return {};  // members of other types than torchrun's
+    return {};  // the members have other types than torchrun's
   }
 }
 

@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-// Said by torch, NCCL and Gloo about this rank itself, sometimes inside an error that is named after a lost peer.
+// Errors of this rank itself in messages of torch, NCCL and Gloo, sometimes inside an exception about a lost peer.
 constexpr std::array<std::string_view, 12> kOwn = {
     "out of memory", "invalid device ordinal",  "duplicate gpu",         "address already in use",
     "eaddrinuse",    "failed to bind",          "cuda error: ",          "unhandled cuda error",
@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 30> kPeer = {"diststoreerror",
                                                     "store: nobody set ",
                                                     "store: not all ranks came "};
 
-// Anybody's words, which mean a peer only where one of the libraries that talk to peers says them.
+// A common error, which means a lost peer only in a message of a communication library.
 constexpr std::string_view kBrokenPipe = "broken pipe";
 constexpr std::array<std::string_view, 5> kPeerLibraries = {"gloo", "nccl", "c10d", "tcpstore", "socketimpl"};
 
@@ -96,7 +96,7 @@ bool is_about_peer(std::string_view message) {
   return holds_any(text, kPeer) || (text.find(kBrokenPipe) != std::string::npos && holds_any(text, kPeerLibraries));
 }
 
-bool speaks_of_error(std::string_view line) {
+bool reports_error(std::string_view line) {
   return starts_with_any(line, kErrorStarts) || holds_any(line, kErrorWords);
 }
 

@@ -10,9 +10,9 @@
 
 namespace tandem {
 
-// What the launcher knows about the machine and the run at the moment of a failure.
+// The state of the machine and the run at the time of a failure.
 struct Circumstances {
-  bool killed_for_memory = false;     // the kernel's counter of memory kills in our cgroup went up
+  bool killed_for_memory = false;     // the OOM-kill counter of our cgroup has increased
   std::optional<Bytes> memory_limit;  // of that cgroup
   std::optional<Bytes> shm_free, shm_total;
   bool notebook = false;
@@ -23,8 +23,8 @@ struct Circumstances {
   std::string program;         // for command lines in hints
 };
 
-// What to do about the failure of the rank that is its cause: lines that fit a terminal, the first one the gist. Empty:
-// nothing to say, or the worker has said it.
+// What to do about the failure of the rank that caused it, in short lines. Empty if nothing is known, or if the worker
+// has printed a hint of its own.
 std::string failure_hint(const RankEnd& end, const Evidence& evidence, const Circumstances& now);
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "launch/cause/memory_hint.h"
+#include "launch/facts_test.h"
 
 namespace tandem {
 namespace {
@@ -25,9 +26,7 @@ std::string hint_for(const std::string& message, const Circumstances& now = {}) 
 
 std::string hint_of_signal(int signal, const Circumstances& now = {}) { return hint({.signal = signal}, "", now); }
 
-void expect_says(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
-}
+void expect_says(const std::string& text, std::string_view fact) { EXPECT_EQ(lacks(text, {fact}), ""); }
 
 Circumstances on_gpus(int ranks, int gpus) {
   Circumstances now;
@@ -37,9 +36,13 @@ Circumstances on_gpus(int ranks, int gpus) {
   return now;
 }
 
-constexpr const char* kSmallerBatch =
-    "halve the micro-batch and double the accumulation (16 x 16 becomes 8 x 32):\n"
-    "the effective batch stays the same. Fewer accumulation steps save no memory";
+constexpr std::string_view kSmallerBatch = "16 x 16 becomes 8 x 32";
+
+// The hint advises a smaller micro-batch, and blames no other process.
+void expect_smaller_batch(const std::string& hint) {
+  expect_says(hint, kSmallerBatch);
+  EXPECT_EQ(hint.find("process "), std::string::npos) << hint;
+}
 
 std::string out_of_memory(const std::string& users) {
   return str(
@@ -53,8 +56,8 @@ std::string out_of_memory(const std::string& users) {
 
 TEST(FailureHint, SaysHowToUseLessGpuMemory) {
   const Circumstances now = on_gpus(1, 1);
-  EXPECT_EQ(hint_for(out_of_memory("Including non-PyTorch memory, this process has 5.60 GiB memory in use."), now),
-            kSmallerBatch);
+  expect_smaller_batch(
+      hint_for(out_of_memory("Including non-PyTorch memory, this process has 5.60 GiB memory in use."), now));
   expect_says(hint_for("torch.distributed.DistBackendError: NCCL error in: x, unhandled cuda error\nLast error:\nCuda "
                        "failure 2 'out of memory'"),
               kSmallerBatch);
@@ -64,37 +67,35 @@ TEST(FailureHint, NamesAnotherProcessThatHoldsTheGpu) {
   Circumstances now = on_gpus(1, 1);
   const std::string text = out_of_memory(
       "Process 77 has 9.10 GiB memory in use. Including non-PyTorch memory, this process has 5.60 GiB memory in use.");
-  expect_says(hint_for(text, now), "process 77, which is no rank of this run, holds 9.10 GiB of that GPU:\nend it, or");
+  EXPECT_EQ(lacks(hint_for(text, now), {"process 77, ", "9.10 GiB", "--device", kSmallerBatch}), "");
   now.notebook = true;
-  expect_says(hint_for(text, now), "probably the kernel of this notebook");
+  expect_says(hint_for(text, now), "Restart the kernel");
   now.rank_pids = {76, 77};
-  EXPECT_EQ(hint_for(text, now), kSmallerBatch);
+  expect_smaller_batch(hint_for(text, now));
 }
 
 // In a container torch sees numbers of another namespace, its own included.
 TEST(FailureHint, DoesNotTakeTheRankItselfForAnotherProcess) {
-  EXPECT_EQ(hint_for(out_of_memory("Process 12345 has 5.53 GiB memory in use."), on_gpus(2, 2)), kSmallerBatch);
+  expect_smaller_batch(hint_for(out_of_memory("Process 12345 has 5.53 GiB memory in use."), on_gpus(2, 2)));
   expect_says(hint_for(out_of_memory("Process 12 has 5.60 GiB memory in use. Process 99 has 9.10 GiB memory in use."),
                        on_gpus(2, 2)),
-              "process 99, which");
+              "process 99, ");
   expect_says(hint_for(out_of_memory("Process 12 has 5.60 GiB memory in use. Process 99 has 0.90 GiB memory in use."),
                        on_gpus(2, 2)),
-              "process 99, which");
-  EXPECT_EQ(hint_for(out_of_memory("Process 12 has 5.60 GiB memory in use. Process 99 has 9.10 GiB memory in use."),
-                     on_gpus(2, 1)),
-            kSmallerBatch);
+              "process 99, ");
+  expect_smaller_batch(hint_for(
+      out_of_memory("Process 12 has 5.60 GiB memory in use. Process 99 has 9.10 GiB memory in use."), on_gpus(2, 1)));
 }
 
 TEST(FailureHint, TellsAMemoryKillFromOtherKills) {
   Circumstances now;
   now.killed_for_memory = true;
   now.memory_limit = Bytes{3'221'225'472};
-  expect_says(hint_of_signal(SIGKILL, now),
-              "killed by the kernel for memory (its peak was 2.0 GiB, the limit here is 3.0 GiB).\n");
-  expect_says(hint_of_signal(SIGKILL), "tandem did not send that signal: a user (kill -9), a scheduler");
+  EXPECT_EQ(lacks(hint_of_signal(SIGKILL, now), {"killed by the kernel", "2.0 GiB", "3.0 GiB"}), "");
+  EXPECT_EQ(lacks(hint_of_signal(SIGKILL), {"kill -9", "scheduler", "dmesg"}), "");
   const std::string loader = "RuntimeError: DataLoader worker (pid 8698) is killed by signal: Killed. ";
-  expect_says(hint_for(loader, now), "killed by the kernel for memory");
-  expect_says(hint_for("MemoryError"), "the machine has no memory left for it (its peak was 2.0 GiB).\n");
+  expect_says(hint_for(loader, now), "killed by the kernel");
+  EXPECT_EQ(lacks(hint_for("MemoryError"), {"out of memory", "2.0 GiB"}), "");
 }
 
 TEST(FailureHint, SaysThatSharedMemoryIsFull) {
@@ -106,8 +107,7 @@ TEST(FailureHint, SaysThatSharedMemoryIsFull) {
         "workers are "
         "out of shared memory. Please try to raise your shared memory limit.",
         "RuntimeError: unable to write to file </torch_722_783672312_1>: No space left on device (28)"}) {
-    expect_says(hint_for(message, now), "is probably too small (0 MiB free of 64 MiB)");
-    expect_says(hint_for(message, now), "--shm-size=8g");
+    EXPECT_EQ(lacks(hint_for(message, now), {"/dev/shm", "0 MiB free of 64 MiB", "--shm-size=8g"}), "");
   }
   expect_says(hint_of_signal(SIGBUS, now), "0 MiB free of 64 MiB");
 }
@@ -117,9 +117,8 @@ TEST(FailureHint, SaysWhoMayHoldThePort) {
       "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: "
       "29633, "
       "useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use");
-  expect_says(text, "another program holds port 29633; `ss -ltnp` names it.");
-  expect_says(text, "Leave the port to tandem");
-  expect_says(hint_for("OSError: [Errno 98] Address already in use"), "another program holds the port;");
+  EXPECT_EQ(lacks(text, {"port 29633", "`ss -ltnp`", "--master-port", "MASTER_PORT", "env://"}), "");
+  expect_says(hint_for("OSError: [Errno 98] Address already in use"), "`ss -ltnp`");
 }
 
 TEST(FailureHint, SaysWhatLengthensATimeOut) {
@@ -128,7 +127,7 @@ TEST(FailureHint, SaysWhatLengthensATimeOut) {
       "  what():  [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4)\n";
   const std::string text = hint({.signal = SIGABRT}, watchdog, on_gpus(2, 2));
   expect_says(text, "tandem run --stall-timeout 5m train.py");
-  expect_says(text, "init_process_group(timeout=timedelta(hours=2)). PyTorch reads no NCCL_TIMEOUT");
+  EXPECT_EQ(lacks(text, {"tandem stack", "init_process_group(timeout=timedelta(hours=2))", "NCCL_TIMEOUT"}), "");
   EXPECT_EQ(hint_for("requests.Timeout: the server timed out"), "");
 }
 
@@ -138,15 +137,15 @@ TEST(FailureHint, ShowsHowToLookIntoNccl) {
       "2.21.5\n"
       "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.";
   expect_says(hint_for(message, on_gpus(2, 2)), "tandem run -x NCCL_DEBUG=INFO train.py");
-  expect_says(hint_for(message), "-x NCCL_P2P_DISABLE=1 helps");
+  expect_says(hint_for(message), "-x NCCL_P2P_DISABLE=1");
   Circumstances now;
   now.kaggle = true;
-  expect_says(hint_for(message, now), "are set on Kaggle already");
+  EXPECT_EQ(lacks(hint_for(message, now), {"Kaggle", "-x NCCL_DEBUG=INFO"}), "");
 }
 
 TEST(FailureHint, NamesTheModuleThatIsMissing) {
   const std::string text = hint_for("ModuleNotFoundError: No module named 'ultralytics.models'");
-  expect_says(text, "Python looked for 'ultralytics.models' in the folder of the script");
+  EXPECT_EQ(lacks(text, {"'ultralytics.models'", "PYTHONPATH"}), "");
   expect_says(text, "python -m pip install ultralytics (");
   expect_says(
       hint(
@@ -158,10 +157,9 @@ TEST(FailureHint, NamesTheModuleThatIsMissing) {
 
 TEST(FailureHint, ComparesRanksWithGpus) {
   const std::string message = "torch.AcceleratorError: CUDA error: invalid device ordinal";
-  expect_says(hint_for(message, on_gpus(4, 2)),
-              "4 ranks and 2 visible GPUs here: start one rank for each GPU,\ntandem run -n 2 train.py");
+  EXPECT_EQ(lacks(hint_for(message, on_gpus(4, 2)), {"4 ranks and 2 visible GPUs", "tandem run -n 2 train.py"}), "");
   expect_says(hint_for(message, on_gpus(2, 2)), "LOCAL_RANK");
-  expect_says(hint_for(message, on_gpus(1, 0)), "no GPU is visible here; --device cpu");
+  expect_says(hint_for(message, on_gpus(1, 0)), "--device cpu");
   Circumstances kaggle = on_gpus(2, 1);
   kaggle.kaggle = true;
   expect_says(hint_for(message, kaggle), "GPU T4 x2");
@@ -169,20 +167,20 @@ TEST(FailureHint, ComparesRanksWithGpus) {
                        "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1000",
                        on_gpus(2, 2)),
               "two ranks use the same GPU");
-  expect_says(hint_for("AssertionError: Torch not compiled with CUDA enabled"), "built for the CPU only");
+  expect_says(hint_for("AssertionError: Torch not compiled with CUDA enabled"), "--device cpu");
 }
 
 TEST(FailureHint, PutsSignalsIntoWords) {
-  expect_says(hint_of_signal(SIGSEGV), "used memory that is not its own");
-  expect_says(hint_of_signal(SIGABRT), "the program ended itself");
-  expect_says(hint_of_signal(SIGFPE), "divided by zero");
-  expect_says(hint_of_signal(SIGILL), "an instruction that this CPU lacks");
-  expect_says(hint_of_signal(SIGTERM), "someone else than tandem stopped it");
-  expect_says(hint_of_signal(SIGHUP), "its terminal was closed");
-  expect_says(hint_of_signal(SIGXCPU), "CPU time");
-  expect_says(hint_of_signal(SIGPIPE), "whose reader was gone");
+  expect_says(hint_of_signal(SIGSEGV), "invalid memory");
+  expect_says(hint_of_signal(SIGABRT), "abort()");
+  expect_says(hint_of_signal(SIGFPE), "division by zero");
+  expect_says(hint_of_signal(SIGILL), "instruction");
+  expect_says(hint_of_signal(SIGTERM), "scheduler");
+  expect_says(hint_of_signal(SIGHUP), "tandem run --detach");
+  expect_says(hint_of_signal(SIGXCPU), "ulimit -t");
+  expect_says(hint_of_signal(SIGPIPE), "reader");
   EXPECT_EQ(hint({.signal = SIGABRT}, "terminate called after throwing an instance of 'X'\n  what():  no rows\n"), "");
-  expect_says(hint_of_signal(SIGRTMIN + 3), "someone sent it this signal");
+  expect_says(hint_of_signal(SIGRTMIN + 3), "does not handle it");
 }
 
 TEST(FailureHint, BlamesNobodyForASignalOfOurs) {
@@ -195,12 +193,11 @@ TEST(FailureHint, BlamesNobodyForASignalOfOurs) {
 }
 
 TEST(FailureHint, ExplainsTheCodesOfShellsAndArguments) {
-  expect_says(hint({.code = 127}, "bash: line 1: nosuchcmd: command not found\n"), "did not find a command");
+  expect_says(hint({.code = 127}, "bash: line 1: nosuchcmd: command not found\n"), "PATH");
   expect_says(hint({.code = 126}, "bash: line 1: /etc/passwd: Permission denied\n"), "chmod +x");
-  expect_says(hint({.code = 2}, "t.py: error: the following arguments are required: --lr\n"),
-              "did not understand its arguments");
+  expect_says(hint({.code = 2}, "t.py: error: the following arguments are required: --lr\n"), "arguments");
   expect_says(hint({.code = 2}, "python3: can't open file '/x/no.py': [Errno 2] No such file or directory\n"),
-              "there is no file /x/no.py");
+              "/x/no.py");
   EXPECT_EQ(hint({.code = 2}, "two of them\n"), "");
 }
 
@@ -218,7 +215,7 @@ TEST(FailureHint, DoesNotReadTheSourceLinesOfATraceback) {
 
 TEST(FailureHint, SaysWhereToLookWhenEveryoneLostAPeer) {
   expect_says(hint_for("RuntimeError: [../gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.2]:23943."),
-              "no rank here had an error of its own");
+              "other hosts");
 }
 
 TEST(SizeText, RoundsToReadableUnits) {

@@ -16,7 +16,7 @@ struct SystemCall {
   std::string_view name;
 };
 
-// Those in which programs wait.
+// System calls in which programs wait.
 constexpr std::array<SystemCall, 40> kSystemCalls{{{SYS_accept, "accept"},
                                                    {SYS_accept4, "accept4"},
                                                    {SYS_clock_nanosleep, "clock_nanosleep"},
@@ -65,7 +65,7 @@ std::string state_text(char state) {
     case 'D': return "waiting for disk";
     case 'T': return "stopped by a signal";
     case 't': return "stopped by a debugger";
-    case 'Z': return "ended, not yet collected";
+    case 'Z': return "zombie";
     case 'X': return "gone";
     default: return str("in state ", state);
   }

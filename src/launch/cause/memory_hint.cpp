@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// A process that torch names as a user of the GPU.
+// A process that uses the GPU, from PyTorch's message.
 struct GpuUser {
   int pid = 0;
   double gib = 0;
@@ -29,7 +29,7 @@ double read_gib(std::string_view text) {
   }
 }
 
-// Of "7.00 GiB is allocated", by the words " is allocated".
+// The size before some words: 7.00 of "7.00 GiB is allocated" for " is allocated".
 double gib_before(std::string_view text, std::string_view words) {
   const std::size_t end = text.find(words);
   if (end == std::string_view::npos) return 0;
@@ -52,8 +52,8 @@ std::vector<GpuUser> named_users(std::string_view text) {
   return users;
 }
 
-// In a container torch knows its own process by a number that it cannot recognise, and calls it "Process 2324" too: it
-// is the one that holds about what torch has reserved.
+// In a container PyTorch does not recognise its own pid, and lists itself as "Process 2324" too: it is the process that
+// holds about as much memory as PyTorch has reserved.
 void remove_self(std::vector<GpuUser>& users, std::string_view text) {
   if (text.find("this process has") != std::string_view::npos) return;
   const double own = gib_before(text, " is allocated by PyTorch") + gib_before(text, " is reserved by PyTorch");
@@ -62,7 +62,7 @@ void remove_self(std::vector<GpuUser>& users, std::string_view text) {
   if (self != users.end()) users.erase(self);
 }
 
-// The process outside of this run that holds the most; none where ranks share a GPU and cannot be told from others.
+// The process outside of this run that holds the most memory; none if ranks share a GPU and cannot be identified.
 std::optional<GpuUser> other_user(std::string_view text, const Circumstances& now) {
   std::vector<GpuUser> users = named_users(text);
   const bool numbers_are_ours = text.find("this process has") != std::string_view::npos;
@@ -74,16 +74,16 @@ std::optional<GpuUser> other_user(std::string_view text, const Circumstances& no
 }
 
 constexpr std::string_view kSmallerBatch =
-    "halve the micro-batch and double the accumulation (16 x 16 becomes 8 x 32):\n"
-    "the effective batch stays the same. Fewer accumulation steps save no memory";
+    "halve the micro-batch and double the accumulation steps (16 x 16 becomes 8 x 32):\n"
+    "the effective batch size stays the same. Fewer accumulation steps save no memory";
 
 std::string less_memory(const RankEnd& end, const Circumstances& now) {
   std::vector<std::string> facts;
   if (end.peak_memory.count > 0) facts.push_back(str("its peak was ", size_text(end.peak_memory)));
-  if (now.memory_limit) facts.push_back(str("the limit here is ", size_text(*now.memory_limit)));
+  if (now.memory_limit) facts.push_back(str("the limit is ", size_text(*now.memory_limit)));
   return str(facts.empty() ? "" : str(" (", join(facts, ", "), ')'),
              ".\nUse fewer data loader workers, a smaller cache or micro-batch, or fewer ranks:\n"
-             "each rank holds a copy of everything");
+             "each rank has its own copy of everything");
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ std::string less_memory(const RankEnd& end, const Circumstances& now) {
 std::string gpu_memory_hint(std::string_view text, const Circumstances& now) {
   const auto other = other_user(text, now);
   if (!other) return std::string(kSmallerBatch);
-  const std::string holder = str("process ", other->pid, ", which is no rank of this run, holds ", fixed(other->gib, 2),
-                                 " GiB of that GPU:\n");
+  const std::string holder = str("process ", other->pid, ", which is not a rank of this run, uses ",
+                                 fixed(other->gib, 2), " GiB of that GPU:\n");
   const std::string_view cure =
       now.notebook ? "probably the kernel of this notebook, which has used CUDA. Restart the kernel.\nOr "
                    : "end it, or choose another GPU with --device.\nOr ";
@@ -100,21 +100,20 @@ std::string gpu_memory_hint(std::string_view text, const Circumstances& now) {
 }
 
 std::string killed_hint(const RankEnd& end, const Circumstances& now) {
-  if (now.killed_for_memory) return str("killed by the kernel for memory", less_memory(end, now));
-  return "tandem did not send that signal: a user (kill -9), a scheduler or a container\n"
-         "did, or the kernel when the whole machine ran out of memory\n"
-         "(`dmesg | grep -i 'killed process'`)";
+  if (now.killed_for_memory) return str("killed by the kernel: out of memory", less_memory(end, now));
+  return "not sent by tandem: a user (kill -9), a scheduler, a container, or the kernel if\n"
+         "the whole machine was out of memory (`dmesg | grep -i 'killed process'`)";
 }
 
 std::string host_memory_hint(const RankEnd& end, const Circumstances& now) {
-  return str("the machine has no memory left for it", less_memory(end, now));
+  return str("the machine is out of memory", less_memory(end, now));
 }
 
 std::string shared_memory_hint(const Circumstances& now) {
   const std::string fill = now.shm_free && now.shm_total
                                ? str(" (", size_text(*now.shm_free), " free of ", size_text(*now.shm_total), ')')
                                : "";
-  return str("/dev/shm, through which data loaders pass batches, is probably too small", fill,
+  return str("/dev/shm, which data loader workers use to pass batches, is probably too small", fill,
              ".\nUse fewer workers (num_workers=2, or 0), or start the container with\n--shm-size=8g or --ipc=host");
 }
 

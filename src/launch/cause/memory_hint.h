@@ -7,16 +7,16 @@
 
 namespace tandem {
 
-// What to do when a GPU has no memory left; `text` is what torch says about it.
+// Hint for a GPU that is out of memory; `text` is PyTorch's message.
 std::string gpu_memory_hint(std::string_view text, const Circumstances& now);
 
-// When a rank, or a process of it, was killed: by the kernel for memory, or by someone else.
+// Hint for a rank, or a process of it, that was killed: by the kernel for memory, or by another process.
 std::string killed_hint(const RankEnd& end, const Circumstances& now);
 
-// When the machine gives it no more memory.
+// Hint for a failed memory allocation on the host.
 std::string host_memory_hint(const RankEnd& end, const Circumstances& now);
 
-// When /dev/shm, through which data loaders pass batches, is full.
+// Hint for a full /dev/shm, which data loader workers use to pass batches.
 std::string shared_memory_hint(const Circumstances& now);
 
 // "312 MiB", "1.5 GiB"

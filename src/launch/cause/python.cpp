@@ -36,18 +36,18 @@ std::vector<Stack> parse(std::string_view dump) {
   return stacks;
 }
 
-// Threads of pools wait for work in a lock or a queue; the program's own thread that does so is what we look for.
+// Pool threads wait for work in a lock or a queue. A main thread that waits there is not idle but blocked.
 bool is_idle(const Stack& stack) {
   const std::string_view first = std::string_view(stack.frames).substr(0, stack.frames.find('\n'));
-  const auto stands_in = [&](std::string_view file, std::string_view function) {
+  const auto is_in = [&](std::string_view file, std::string_view function) {
     return first.find(file) != first.npos && first.ends_with(str(" in ", function));
   };
   if (stack.is_main() || stack.frames.find("/threading.py\"") == stack.frames.npos) return false;
-  return stands_in("/threading.py\"", "wait") || stands_in("/queue.py\"", "get") ||
-         stands_in("/concurrent/futures/thread.py\"", "_worker") || stands_in("/multiprocessing/pool.py\"", "worker");
+  return is_in("/threading.py\"", "wait") || is_in("/queue.py\"", "get") ||
+         is_in("/concurrent/futures/thread.py\"", "_worker") || is_in("/multiprocessing/pool.py\"", "worker");
 }
 
-// Equal ones become one; the order stays.
+// Merges equal stacks, in order of first appearance.
 std::vector<Stack> folded(const std::vector<Stack>& stacks) {
   std::vector<Stack> different;
   for (const Stack& stack : stacks) {
@@ -69,7 +69,7 @@ void write_sitecustomize(const std::filesystem::path& folder) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file || !write_all(file.get(), kSitecustomize)) {
     fail(ErrorKind::Launch, str("cannot write ", path, ": ", errno_text(errno)),
-         "set TANDEM_STATE_DIR to a folder that you can write to");
+         "set TANDEM_STATE_DIR to a writable folder");
   }
 }
 
@@ -85,7 +85,7 @@ std::string tidy_python_stack(std::string_view dump) {
                                               : "a thread";
     text += str(who, ", most recent call first:\n", stack.frames);
   }
-  if (idle > 0) text += str(idle, idle == 1 ? " thread waits" : " threads wait", " for work\n");
+  if (idle > 0) text += str(idle, idle == 1 ? " idle thread\n" : " idle threads\n");
   return text;
 }
 

@@ -12,7 +12,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kShownLines = 10;
-constexpr std::size_t kMaxWidth = 600;  // a message may be long, a line of data longer still
+constexpr std::size_t kMaxWidth = 600;  // bytes of a line
 
 std::string cut_to_width(const std::string& line) {
   if (line.size() <= kMaxWidth) return line;
@@ -40,12 +40,12 @@ std::string headline(const RankEnd& end, int exit_code) {
 
 std::string last_lines(const RankEnd& end) {
   std::vector<std::string> lines = plain_lines(end.output);
-  if (lines.empty()) return "  it wrote nothing\n";
+  if (lines.empty()) return "  it wrote no output\n";
   if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
   return str("last lines:\n", report_lines(lines));
 }
 
-std::string story(const RankEnd& end, const Evidence& evidence) {
+std::string details(const RankEnd& end, const Evidence& evidence) {
   if (!evidence.traceback.empty()) return report_lines(split(evidence.traceback, '\n'));
   return last_lines(end);
 }
@@ -66,10 +66,10 @@ RanksByPart sort_others(std::span<const RankEnd> ends, const std::vector<Judgeme
 
 std::string others_text(const RanksByPart& ranks) {
   static const std::map<Part, std::string_view> kWords = {{Part::OwnError, " failed too (with an error of its own)"},
-                                                          {Part::NoWord, " failed too (without a word)"},
+                                                          {Part::NoMessage, " failed too (without an error message)"},
                                                           {Part::LostPeer, " failed after it (lost a peer)"},
                                                           {Part::Stopped, " was stopped by tandem"},
-                                                          {Part::Succeeded, " ended well"}};
+                                                          {Part::Succeeded, " succeeded"}};
   std::vector<std::string> parts;
   for (const auto& [part, list] : ranks) {
     std::string words(kWords.at(part));
@@ -80,11 +80,11 @@ std::string others_text(const RanksByPart& ranks) {
   return parts.empty() ? "" : str("tandem: ", join(parts, "; "), '\n');
 }
 
-// Everyone waited in vain, and those who still ran were the ones waited for.
+// If all failed ranks only lost a peer, the ranks that were still running are probably the ones they waited for.
 std::string missing_text(const Judgement& cause, const RanksByPart& ranks) {
   const auto stopped = ranks.find(Part::Stopped);
   if (cause.part != Part::LostPeer || stopped == ranks.end()) return {};
-  return str("tandem: ", ranks_text(stopped->second), " had not failed: probably what the others waited for\n");
+  return str("tandem: ", ranks_text(stopped->second), " had not failed: the others were probably waiting for it\n");
 }
 
 Json ranks_json(const RanksByPart& ranks, Part part) {
@@ -103,8 +103,8 @@ FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances&
   const RanksByPart others = sort_others(ends, judgements, cause.index);
   const std::string hint = failure_hint(end, cause.evidence, now);
   const std::string log = log_folder.empty() ? "" : str(log_folder, "/rank", end.rank, ".log");
-  return {.text = str(headline(end, cause.exit_code), story(end, cause.evidence), hint_text(hint), others_text(others),
-                      missing_text(judgements[cause.index], others),
+  return {.text = str(headline(end, cause.exit_code), details(end, cause.evidence), hint_text(hint),
+                      others_text(others), missing_text(judgements[cause.index], others),
                       log.empty() ? "" : str("tandem: its whole output is in ", log, '\n')),
           .json = Json::Object{{"rank", end.rank},
                                {"exit_code", cause.exit_code},
@@ -117,7 +117,7 @@ FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances&
                                {"hint", hint},
                                {"killed_for_memory", now.killed_for_memory},
                                {"failed_too", ranks_json(others, Part::OwnError)},
-                               {"failed_silently", ranks_json(others, Part::NoWord)},
+                               {"failed_silently", ranks_json(others, Part::NoMessage)},
                                {"lost_peer", ranks_json(others, Part::LostPeer)},
                                {"stopped", ranks_json(others, Part::Stopped)},
                                {"log", log}},

@@ -9,15 +9,15 @@
 
 namespace tandem {
 
-// Why a run failed.
+// The report on a failed run.
 struct FailureReport {
-  std::string text;  // for people, at most about 60 lines, each with its line end
-  Json json;         // the same for machines
+  std::string text;  // for the terminal, at most about 60 lines
+  Json json;         // the same as JSON
   int exit_code = 0;
-  int rank = 0;  // the cause
+  int rank = 0;  // that caused the failure
 };
 
-// `ends` is not empty. Each rank's output lies in `log_folder`/rankN.log; empty: it is kept nowhere.
+// `ends` is not empty. The output of each rank is in `log_folder`/rankN.log; empty: no logs were written.
 FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances& now, const std::string& log_folder);
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "base/text.h"
+#include "launch/facts_test.h"
 
 namespace tandem {
 namespace {
@@ -38,13 +39,10 @@ TEST(ReportFailure, TellsTheCauseTheOthersAndTheLog) {
   const std::vector<RankEnd> ends = {ended(0, {.code = 1}, kPeer), ended(1, {.code = 1}, kOwn),
                                      ended(2, {.code = 1}, kPeer), stopped(5)};
   const FailureReport report = report_failure(ends, {}, "LOGS");
-  EXPECT_EQ(report.text,
-            "tandem: rank 1 failed: exit code 1 (after 2.3 s, peak memory 312 MiB)\n"
-            "  Traceback (most recent call last):\n"
-            "    File \"t.py\", line 8, in <module>\n"
-            "  ValueError: boom\n"
-            "tandem: ranks 0, 2 failed after it (lost a peer); rank 5 was stopped by tandem\n"
-            "tandem: its whole output is in LOGS/rank1.log\n");
+  EXPECT_EQ(lacks(report.text, {"tandem: rank 1 failed: exit code 1 (after 2.3 s, peak memory 312 MiB)\n",
+                                "  Traceback (most recent call last):\n    File \"t.py\", line 8, in <module>\n",
+                                "  ValueError: boom\n", "ranks 0, 2 failed", "rank 5 was stopped", "LOGS/rank1.log\n"}),
+            "");
   EXPECT_EQ(report.rank, 1);
   EXPECT_EQ(report.exit_code, 1);
 }
@@ -66,30 +64,30 @@ TEST(ReportFailure, ShowsTheLastLinesWhereNothingExplainsIt) {
   for (int i = 0; i < 30; ++i) output += str("step ", i, '\n');
   const FailureReport report =
       report_failure(std::vector{ended(0, {.code = 3}, str(output, "10%\r\x1b[32m20%\x1b[0m\n\x01"))}, {}, "");
-  EXPECT_EQ(report.text,
-            "tandem: rank 0 failed: exit code 3 (after 2.3 s, peak memory 312 MiB)\nlast lines:\n"
-            "  step 22\n  step 23\n  step 24\n  step 25\n  step 26\n  step 27\n  step 28\n  step 29\n  20%\n  ?\n");
-  EXPECT_NE(report_failure(std::vector{ended(0, {.code = 3}, "")}, {}, "").text.find("it wrote nothing\n"),
-            std::string::npos);
+  EXPECT_EQ(report.text.find("step 21"), std::string::npos);
+  EXPECT_EQ(lacks(report.text, {"exit code 3",
+                                "\n  step 22\n  step 23\n  step 24\n  step 25\n  step 26\n  step 27\n"
+                                "  step 28\n  step 29\n  20%\n  ?\n"}),
+            "");
+  EXPECT_EQ(lacks(report_failure(std::vector{ended(0, {.code = 3}, "")}, {}, "").text, {"no output"}), "");
 }
 
 TEST(ReportFailure, IndentsTheHint) {
   const FailureReport report = report_failure(std::vector{ended(0, {.signal = SIGSEGV}, "")}, {}, "");
-  EXPECT_NE(report.text.find("\nhint: native code used memory"), std::string::npos) << report.text;
-  EXPECT_NE(report.text.find("shown, its\n      first line"), std::string::npos) << report.text;
+  const std::string hint = report.text.substr(report.text.find("\nhint: ") + 1);
+  ASSERT_GE(std::ranges::count(hint, '\n'), 2) << report.text;
+  EXPECT_TRUE(split(hint, '\n')[1].starts_with("      ")) << hint;
 }
 
 TEST(ReportFailure, SaysThatOurSignalCutAnErrorShort) {
   const FailureReport report = report_failure(std::vector{ended(0, {.code = 1}, kPeer), stopped(1, kOwn)}, {}, "");
-  EXPECT_EQ(report.text.find("tandem: rank 1 failed: an error of its own, then stopped by tandem (after"), 0U)
-      << report.text;
+  EXPECT_EQ(lacks(report.text, {"tandem: rank 1 failed: ", "stopped by tandem (after", "ValueError: boom"}), "");
   EXPECT_EQ(report.exit_code, 1);
 }
 
 TEST(ReportFailure, NamesTheRankThatAllTheOthersWaitedFor) {
   const FailureReport report = report_failure(std::vector{ended(0, {.code = 1}, kPeer), stopped(1)}, {}, "");
-  EXPECT_NE(report.text.find("tandem: rank 1 had not failed: probably what the others waited for\n"), std::string::npos)
-      << report.text;
+  EXPECT_EQ(lacks(report.text, {"tandem: rank 0 failed", "tandem: rank 1 had not failed"}), "");
 }
 
 TEST(ReportFailure, StaysShort) {

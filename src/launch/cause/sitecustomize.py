@@ -1,5 +1,6 @@
-# Python runs this at its start, since `tandem run` puts its folder first on PYTHONPATH. It gives the process a signal
-# that writes its stacks to a file, writes torchrun's error file for an uncaught exception, and steps aside.
+# Python imports this at startup, since `tandem run` puts its folder first on PYTHONPATH. It installs a signal handler
+# that dumps the stacks to a file, writes torchrun's error file on an uncaught exception, and then imports the user's
+# own sitecustomize, if any.
 import os
 import sys
 
@@ -10,7 +11,7 @@ def register_stack_signal(folder):
     import faulthandler
 
     def register():
-        # Never closed: by the time of a fork the number may be another file's.
+        # Never closed: after a fork the descriptor may belong to another file.
         path = os.path.join(folder, "%d.txt" % os.getpid())
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         faulthandler.register(STACK_SIGNAL, file=file, all_threads=True, chain=False)
@@ -65,12 +66,12 @@ def start():
         pass
 
 
-def step_aside():
+def make_way():
     here = os.path.dirname(__file__)
     sys.path[:] = [folder for folder in sys.path if folder != here]
     sys.modules.pop("sitecustomize", None)
 
 
 start()
-step_aside()
-import sitecustomize  # the next one takes our name; `site` passes over its absence
+make_way()
+import sitecustomize  # the next one on sys.path; `site` ignores an ImportError

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The threads in whose mask the signal is. While a thread runs the handler of a signal, that signal is in its mask.
+// The number of threads that block the signal. A thread blocks a signal while it runs its handler.
 int threads_blocking(int pid) {
   int count = 0;
   std::error_code gone;
@@ -41,12 +41,12 @@ bool has_open(int pid, const fs::path& path) {
   return false;
 }
 
-// A process that was asked for its stacks, and what it answers.
-class Question {
+// A request for the stacks of one process, and its answer.
+class StackRequest {
  public:
-  // The signal would end a process that does not wait for it; and one that has closed the file would write the answer
-  // into whatever has the number now.
-  Question(ProcStat process, const fs::path& stacks) : process_(std::move(process)) {
+  // The signal would kill a process without a handler, and a process that has closed its file would write to whatever
+  // file has that descriptor now.
+  StackRequest(ProcStat process, const fs::path& stacks) : process_(std::move(process)) {
     const fs::path path = stacks / str(process_.pid, ".txt");
     const Fd pidfd = open_pidfd(process_.pid);
     asked_ = pidfd && has_signal(str("/proc/", process_.pid, "/status"), "SigCgt", kStackSignal) &&
@@ -63,7 +63,7 @@ class Question {
   bool waiting() const { return static_cast<bool>(file_); }
   const std::string& answer() const { return answer_; }
 
-  // Takes the answer once it is whole.
+  // Reads the answer once it is complete.
   void look(bool last_time) {
     if (!waiting()) return;
     answer_ += read_all(file_.get()).value_or("");
@@ -77,20 +77,20 @@ class Question {
  private:
   ProcStat process_;
   bool asked_ = false;
-  Fd file_;  // open while an answer may come
+  Fd file_;  // open while waiting for the answer
   int blocking_before_ = 0;
   std::string answer_;
 };
 
-void wait_for_answers(std::vector<std::vector<Question>>& ranks, const Deadline& deadline) {
+void wait_for_answers(std::vector<std::vector<StackRequest>>& ranks, const Deadline& deadline) {
   constexpr int kPauseMs = 5;
   for (bool waiting = true; waiting;) {
     const bool last_time = deadline.passed();
     waiting = false;
-    for (std::vector<Question>& rank : ranks) {
-      for (Question& question : rank) {
-        question.look(last_time);
-        waiting = waiting || question.waiting();
+    for (std::vector<StackRequest>& rank : ranks) {
+      for (StackRequest& request : rank) {
+        request.look(last_time);
+        waiting = waiting || request.waiting();
       }
     }
     if (waiting) ::poll(nullptr, 0, kPauseMs);
@@ -105,13 +105,13 @@ std::string indented(std::string_view text) {
   return lines;
 }
 
-// Where the threads of a process wait in the kernel; equal ones are counted.
+// Where the threads of a process wait in the kernel, grouped.
 std::string thread_lines(int pid) {
   std::map<std::string, int> places;
   std::error_code gone;
   for (const fs::directory_entry& thread : fs::directory_iterator(str("/proc/", pid, "/task"), gone)) {
     const std::string place = read_wait_place(thread.path()).text();
-    ++places[place.empty() ? "runs, or waits where the kernel does not tell" : str("waits in ", place)];
+    ++places[place.empty() ? "is running, or waiting (place unknown)" : str("waits in ", place)];
   }
   std::string text;
   for (const auto& [place, count] : places) {
@@ -120,15 +120,15 @@ std::string thread_lines(int pid) {
   return text;
 }
 
-std::string body_of(const Question& question) {
-  if (!question.answer().empty()) return tidy_python_stack(question.answer());
-  if (is_stopped(question.process().state)) return "a stopped process cannot tell its stack: `kill -CONT` it\n";
-  const std::string silent = question.asked() ? "did not tell its Python stack in time\n" : "";
-  return silent + thread_lines(question.process().pid);
+std::string body_of(const StackRequest& request) {
+  if (!request.answer().empty()) return tidy_python_stack(request.answer());
+  if (is_stopped(request.process().state)) return "no stack from a stopped process: `kill -CONT` it\n";
+  const std::string silent = request.asked() ? "no Python stack in time\n" : "";
+  return silent + thread_lines(request.process().pid);
 }
 
-// The rank's own process, then its children; without pids, so that ranks in the same place have the same text.
-std::string body_of(const std::vector<Question>& processes) {
+// The rank's process, then its children; without pids, so that equal stacks give equal text.
+std::string body_of(const std::vector<StackRequest>& processes) {
   std::vector<std::pair<std::string, int>> children;
   for (std::size_t i = 1; i < processes.size(); ++i) {
     const std::string text = str(processes[i].process().name, ":\n", indented(body_of(processes[i])));
@@ -152,7 +152,7 @@ std::string state_line(const RankState& state) {
              fixed(state.cpu_seconds, 1), " s of CPU\n");
 }
 
-// Ranks in the same place.
+// Ranks with equal stacks.
 struct Group {
   std::string body;
   std::vector<std::string> ranks;
@@ -170,17 +170,17 @@ std::string collect_stacks(std::span<const RankProcess> ranks, const fs::path& s
   std::vector<RankProcess> alive(ranks.begin(), ranks.end());
   const std::vector<ProcStat> all = all_processes();
   std::erase_if(alive, [&](const RankProcess& rank) { return rank.ended || process_tree(all, rank.pid).empty(); });
-  // Before the question, which wakes them.
+  // Before the requests, which interrupt their system calls.
   const std::vector<RankState> states = inspect_ranks(alive);
-  std::vector<std::vector<Question>> questions(alive.size());
+  std::vector<std::vector<StackRequest>> requests(alive.size());
   for (std::size_t i = 0; i < alive.size(); ++i) {
-    for (const ProcStat& process : process_tree(all, alive[i].pid)) questions[i].emplace_back(process, stacks);
+    for (const ProcStat& process : process_tree(all, alive[i].pid)) requests[i].emplace_back(process, stacks);
   }
-  wait_for_answers(questions, deadline);
+  wait_for_answers(requests, deadline);
 
   std::vector<Group> groups;
   for (std::size_t i = 0; i < alive.size(); ++i) {
-    const std::string body = body_of(questions[i]);
+    const std::string body = body_of(requests[i]);
     auto group = std::ranges::find(groups, body, &Group::body);
     if (group == groups.end()) group = groups.insert(groups.end(), {.body = body, .ranks = {}, .states = {}});
     group->ranks.push_back(str(alive[i].rank));

@@ -9,9 +9,9 @@
 
 namespace tandem {
 
-// Where each rank that runs stands, as text: its state, the stacks of it and its children where they are Python and run
-// our sitecustomize.py with that folder for stacks, else the system calls that their threads wait in. Ranks that stand
-// in the same place are told together, and the odd one first. No answer is waited for longer than the deadline.
+// Describes where each running rank is: its state, the Python stacks of it and its children if they have loaded our
+// sitecustomize.py with `stacks` as their folder, else the system calls in which their threads wait. Ranks with equal
+// stacks are grouped, the smallest group first. Waits for stacks until the deadline.
 std::string collect_stacks(std::span<const RankProcess> ranks, const std::filesystem::path& stacks,
                            const Deadline& deadline);
 

@@ -20,15 +20,15 @@ void replace_stream(const char* path, int flags, int stream) {
   if (file) ::dup2(file.get(), stream);
 }
 
-int run_apart(const std::function<int(const OnStart&)>& job, Fd news) {
+int run_apart(const std::function<int(const OnStart&)>& job, Fd notify) {
   ::setsid();
   ::signal(SIGHUP, SIG_IGN);
   replace_stream("/dev/null", O_RDONLY, STDIN_FILENO);
-  return job([&news](const std::string& name, const std::string& log) {
+  return job([&notify](const std::string& name, const std::string& log) {
     for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
       replace_stream(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, stream);
-    write_all(news.get(), name);
-    const Fd done = std::move(news);
+    write_all(notify.get(), name);
+    const Fd done = std::move(notify);
   });
 }
 
@@ -38,7 +38,7 @@ int detach(const std::function<int(const OnStart&)>& job, const std::function<vo
   Pipe news = make_pipe();
   const pid_t pid = ::fork();
   if (pid < 0) {
-    fail(ErrorKind::Launch, str("no process for the job: ", errno_text(errno)),
+    fail(ErrorKind::Launch, str("cannot start a process for the job: ", errno_text(errno)),
          "check the limit of processes (ulimit -u)");
   }
   if (pid == 0) {

@@ -23,18 +23,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kStateDirHint = "set TANDEM_STATE_DIR to a folder that you can write to";
+constexpr const char* kStateDirHint = "set TANDEM_STATE_DIR to a writable folder";
 
-[[noreturn]] void fail_to_make(const fs::path& path) {
-  fail(ErrorKind::Launch, str("cannot make ", path, ": ", errno_text(errno)), kStateDirHint);
+[[noreturn]] void fail_to_create(const fs::path& path) {
+  fail(ErrorKind::Launch, str("cannot create ", path, ": ", errno_text(errno)), kStateDirHint);
 }
 
 void write_file(const fs::path& path, std::string_view text) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file || !write_all(file.get(), text)) fail_to_make(path);
+  if (!file || !write_all(file.get(), text)) fail_to_create(path);
 }
 
-// The script or module of a Python, else the program: `train.py` for `python3 -u train.py`.
+// The script or module of a Python command, else the program: `train.py` for `python3 -u train.py`.
 std::string program_of(const std::vector<std::string>& command) {
   if (command.empty()) return {};
   const bool is_python = fs::path(command.front()).filename().native().starts_with("python");
@@ -56,35 +56,35 @@ std::string name_of(const std::vector<std::string>& command) {
 void check_name(const std::string& name) {
   const bool outside = name.find('/') != name.npos || name.find('\0') != name.npos;
   if (!outside && !name.starts_with('.') && !name.starts_with('-') && name.size() <= 200) return;
-  fail(ErrorKind::Usage, str("'", name, "' cannot be the name of a job"),
-       "take letters, digits and dashes: it becomes the name of a folder");
+  fail(ErrorKind::Usage, str("'", name, "' is not a valid job name"),
+       "use letters, digits and dashes: it becomes the name of a folder");
 }
 
-bool make_new_folder(const fs::path& path) {
+bool create_folder(const fs::path& path) {
   if (::mkdir(path.c_str(), 0700) == 0) return true;
-  if (errno != EEXIST) fail_to_make(path);
+  if (errno != EEXIST) fail_to_create(path);
   return false;
 }
 
-// Makes the folder of a job whose name is given, and gives away that of a finished one to be removed.
+// Creates the folder of a named job. Returns the renamed folder of a finished job of that name, to be removed.
 fs::path take_place(const fs::path& jobs, const std::string& name) {
   check_name(name);
-  if (make_new_folder(jobs / name)) return {};
+  if (create_folder(jobs / name)) return {};
   const auto job = read_job(jobs / name);
-  if (!job) fail(ErrorKind::Usage, str(jobs / name, " is there already, and no job's"), "choose another name");
+  if (!job) fail(ErrorKind::Usage, str(jobs / name, " exists and is not the folder of a job"), "choose another name");
   if (job->running) {
-    fail(ErrorKind::Usage, str("a job named ", name, " is running already (pid ", job->record.pid, ')'),
+    fail(ErrorKind::Usage, str("a job named ", name, " is already running (pid ", job->record.pid, ')'),
          str("choose another name, or `tandem stop ", name, '`'));
   }
   fs::path old = set_aside(jobs / name);
-  if (!make_new_folder(jobs / name)) fail_to_make(jobs / name);
+  if (!create_folder(jobs / name)) fail_to_create(jobs / name);
   return old;
 }
 
 std::string make_numbered(const fs::path& jobs, const std::string& base) {
   for (int number = 1;; ++number) {
     std::string name = number == 1 ? base : str(base, '-', number);
-    if (make_new_folder(jobs / name)) return name;
+    if (create_folder(jobs / name)) return name;
   }
 }
 
@@ -92,7 +92,7 @@ void fill_in(JobRecord& record, const fs::path& path) {
   if (record.pid == 0) record.pid = ::getpid();
   if (record.started_ticks == 0) record.started_ticks = read_stat(record.pid).value_or(ProcStat()).started_ticks;
   if (record.started.empty()) record.started = utc_text(std::chrono::system_clock::now());
-  std::error_code ignored;  // a folder that was removed under us; one that cannot be made is found when it is used
+  std::error_code ignored;  // the current folder may have been removed
   if (record.folder.empty()) record.folder = fs::current_path(ignored);
   if (record.log_dir.empty()) {
     record.log_dir = path;
@@ -101,8 +101,8 @@ void fill_in(JobRecord& record, const fs::path& path) {
     std::error_code error;
     fs::create_directories(record.log_dir, error);
     if (error && !fs::exists(record.log_dir)) {
-      fail(ErrorKind::Launch, str("cannot make ", record.log_dir, ": ", error.message()),
-           "name a folder that you can write to with --log-dir");
+      fail(ErrorKind::Launch, str("cannot create ", record.log_dir, ": ", error.message()),
+           "choose a writable folder with --log-dir");
     }
   }
 }
@@ -112,13 +112,13 @@ std::string record_text(const JobRecord& record) { return str(json_text_indented
 Fd open_events(const fs::path& folder) {
   const fs::path path = folder / "launch.jsonl";
   Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
-  if (!file) fail_to_make(path);
+  if (!file) fail_to_create(path);
   return file;
 }
 
 void check_owner(const fs::path& path, int flags) {
   struct stat facts {};
-  if (::fstatat(AT_FDCWD, path.c_str(), &facts, flags) != 0) fail_to_make(path);
+  if (::fstatat(AT_FDCWD, path.c_str(), &facts, flags) != 0) fail_to_create(path);
   if (facts.st_uid == ::geteuid()) return;
   fail(ErrorKind::Launch, str(path, " belongs to another user (", facts.st_uid, ')'),
        "set TANDEM_STATE_DIR to a folder of your own");
@@ -161,9 +161,9 @@ JobFolder JobFolder::create(JobRecord record) {
   }
   const fs::path path = jobs / record.name;
   fill_in(record, path);
-  make_new_folder(path / "stacks");
+  create_folder(path / "stacks");
   JobFolder folder(std::move(record), path);
-  write_file(path / "job.json", record_text(folder.record_));  // last: now others see a job, and a whole one
+  write_file(path / "job.json", record_text(folder.record_));  // last: a job is listed once this file exists
   if (!old.empty()) remove_folder(old);
   return folder;
 }
@@ -181,8 +181,8 @@ fs::path jobs_folder() {
   path = fs::absolute(path);
   std::error_code reported_below;
   fs::create_directories(path.parent_path(), reported_below);
-  make_new_folder(path);
-  check_owner(path, AT_SYMLINK_NOFOLLOW);  // a link that another user left in /tmp may lead into a folder of ours
+  create_folder(path);
+  check_owner(path, AT_SYMLINK_NOFOLLOW);  // the path may be a symbolic link that another user created in /tmp
   check_owner(path, 0);
   return path;
 }

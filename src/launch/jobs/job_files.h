@@ -6,13 +6,11 @@
 
 namespace tandem {
 
-// What job.cpp and job_list.cpp share of the folder of all jobs.
-
-// flock(2) of that folder, until the descriptor is closed; held while a name passes from a finished job to another, or
-// to none. Without value when LOCK_NB was given and it is taken.
+// flock(2) on the folder of all jobs, until the Fd is closed; held while a job's folder is replaced or removed. Empty
+// if LOCK_NB was given and another process holds the lock.
 Fd lock_jobs(const std::filesystem::path& jobs, int how);
 
-// Takes the folder out of the list under another name, which is given back: to remove it may take long.
+// Renames a folder so that it is no longer listed, and returns the new path; removing it may take long.
 std::filesystem::path set_aside(const std::filesystem::path& path);
 void remove_folder(const std::filesystem::path& path);
 

@@ -67,7 +67,7 @@ void apply_event(Job& job, const Json& event) {
   }
 }
 
-// A line that is damaged, or half written, takes nothing from the others.
+// Skips malformed or incomplete lines.
 void apply_events(Job& job, std::string_view lines) {
   for (const std::string& line : split(lines, '\n')) {
     if (line.empty()) continue;
@@ -85,7 +85,7 @@ std::vector<std::string> names_of(const std::vector<Job>& jobs) {
   return names;
 }
 
-// One that ran for days is no old one when it ends.
+// Sorted by the end of the job: one that ran for days is not old when it ends.
 struct Finished {
   fs::file_time_type ended;
   std::string started;
@@ -98,7 +98,7 @@ Job pick_by_prefix(std::vector<Job> jobs, const std::string& prefix) {
   const std::string all = join(names_of(jobs), ", ");
   std::erase_if(jobs, [](const Job& job) { return !job.running; });
   if (jobs.size() == 1) return jobs.front();
-  fail(ErrorKind::Usage, str("the name '", prefix, "' fits several jobs: ", all), "write a few letters more");
+  fail(ErrorKind::Usage, str("several jobs start with '", prefix, "': ", all), "give more of the name");
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ std::optional<Job> read_job(const fs::path& path) try {
   job.path = path;
   std::error_code missing;
   const fs::path events = path / "launch.jsonl";
-  // Asked before the events are read: a job that ends in between has its last line there.
+  // Before the events are read: a job that ends in between has written its last event.
   const bool alive = is_running(job.record.pid, job.record.started_ticks);
   if (fs::exists(events, missing)) apply_events(job, read_file(events));
   job.running = alive && job.outcome.empty();
@@ -149,7 +149,7 @@ std::vector<Job> list_jobs() {
 
 Job find_job(const std::optional<std::string>& name) {
   const std::vector<Job> jobs = list_jobs();
-  if (jobs.empty()) fail(ErrorKind::Usage, "there is no job", "`tandem run -n 2 ./train` starts one");
+  if (jobs.empty()) fail(ErrorKind::Usage, "there is no job", "start one, for example `tandem run -n 2 ./train`");
   if (!name) {
     const auto running = std::ranges::find(jobs, true, &Job::running);
     return running != jobs.end() ? *running : jobs.front();
@@ -170,7 +170,7 @@ void prune_jobs(std::size_t kept, std::size_t spare) try {
   const auto count = std::distance(fs::directory_iterator(jobs), fs::directory_iterator());
   if (static_cast<std::size_t>(count) <= kept + spare) return;
   Fd lock = lock_jobs(jobs, LOCK_EX | LOCK_NB);
-  if (!lock) return;  // another process is at it
+  if (!lock) return;  // another process is pruning
   std::vector<fs::path> gone;
   std::vector<Finished> finished;
   for (const fs::directory_entry& entry : fs::directory_iterator(jobs)) {

@@ -11,22 +11,12 @@
 #include <thread>
 
 #include "base/text.h"
-#include "launch/ranks/proc.h"
+#include "launch/facts_test.h"
 
 namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <class Action>
-std::string error_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return str(error.message(), " | ", error.hint());
-  }
-  return "no error";
-}
 
 class JobTest : public testing::Test {
  protected:
@@ -36,7 +26,7 @@ class JobTest : public testing::Test {
     fs::remove_all(jobs_.parent_path());
   }
 
-  // A job of this process, or of one that is long gone.
+  // A job of this process, or of one that has ended.
   static JobFolder make(const std::string& name, const std::string& started, bool running) {
     JobRecord record;
     record.name = name;
@@ -130,7 +120,7 @@ TEST_F(JobTest, HasEndedOnceItSaysSoAndIsLostWhenItsLauncherIsGone) {
   EXPECT_EQ(find_job("ended").seconds, 12.0);
   EXPECT_FALSE(find_job("ended").running);
 
-  make("dead", "", false);  // our pid, but another start
+  make("dead", "", false);  // our pid, but another start time
   EXPECT_EQ(find_job("dead").outcome, "lost");
   EXPECT_FALSE(find_job("dead").running);
 }
@@ -160,8 +150,9 @@ TEST_F(JobTest, IsNamedAfterItsProgramAndNumbered) {
 
 TEST_F(JobTest, TakesTheNameOfAFinishedOneButNotOfARunningOne) {
   const JobFolder first = make("exp", "2026-01-01T00:00:00.000Z", true);
-  EXPECT_EQ(error_of([] { make("exp", "", true); }), str("a job named exp is running already (pid ", ::getpid(),
-                                                         ") | choose another name, or `tandem stop exp`"));
+  EXPECT_EQ(lacks(failure_text([] { make("exp", "", true); }),
+                  {"usage: ", "exp", "running", str("pid ", ::getpid()), "`tandem stop exp`"}),
+            "");
   first.event({{"event", "end"}, {"outcome", "failed"}, {"exit_code", 1}, {"seconds", 1}});
   std::ofstream(first.log_dir() / "rank0.log") << "old";
   const JobFolder second = make("exp", "2026-01-02T00:00:00.000Z", true);
@@ -172,25 +163,21 @@ TEST_F(JobTest, TakesTheNameOfAFinishedOneButNotOfARunningOne) {
 
 TEST_F(JobTest, HasANameThatIsAFolder) {
   for (const std::string name : {"a/b", "..", ".x", "-f"}) {
-    EXPECT_EQ(error_of([&] { make(name, "", true); }),
-              str("'", name,
-                  "' cannot be the name of a job | take letters, digits and dashes: "
-                  "it becomes the name of a folder"));
+    EXPECT_EQ(lacks(failure_text([&] { make(name, "", true); }), {"usage: ", str("'", name, "'"), "folder"}), "");
   }
 }
 
 TEST_F(JobTest, LeavesFoldersThatAreNoJobsAlone) {
   jobs_folder();
   fs::create_directory(jobs_ / "photos");
-  EXPECT_EQ(error_of([] { make("photos", "", true); }),
-            str(jobs_ / "photos", " is there already, and no job's | choose another name"));
+  EXPECT_EQ(lacks(failure_text([] { make("photos", "", true); }), {"usage: ", (jobs_ / "photos").native()}), "");
   prune_jobs(0);
   EXPECT_TRUE(fs::exists(jobs_ / "photos"));
   EXPECT_EQ(names(), "");
 }
 
 TEST_F(JobTest, IsFoundByTheBeginningOfItsName) {
-  EXPECT_EQ(error_of([] { find_job({}); }), "there is no job | `tandem run -n 2 ./train` starts one");
+  EXPECT_EQ(lacks(failure_text([] { find_job({}); }), {"usage: ", "no job", "`tandem run -n 2 ./train`"}), "");
   make("train", "2026-01-01T00:00:00.000Z", false);
   make("train-2", "2026-01-02T00:00:00.000Z", true);
   make("train-3", "2026-01-03T00:00:00.000Z", false);
@@ -198,11 +185,10 @@ TEST_F(JobTest, IsFoundByTheBeginningOfItsName) {
   EXPECT_EQ(find_job("train").record.name, "train");
   EXPECT_EQ(find_job("ev").record.name, "eval");
   EXPECT_EQ(find_job("tra").record.name, "train-2");
-  EXPECT_EQ(error_of([] { find_job("trian-3"); }), "there is no job 'trian-3' | did you mean train-3?");
-  EXPECT_EQ(error_of([] { find_job("xyz"); }), "there is no job 'xyz' | `tandem ps --all` lists the jobs");
+  EXPECT_EQ(lacks(failure_text([] { find_job("trian-3"); }), {"usage: ", "'trian-3'", "did you mean train-3?"}), "");
+  EXPECT_EQ(lacks(failure_text([] { find_job("xyz"); }), {"usage: ", "'xyz'", "`tandem ps --all`"}), "");
   make("traffic", "2026-01-05T00:00:00.000Z", true);
-  EXPECT_EQ(error_of([] { find_job("tra"); }),
-            "the name 'tra' fits several jobs: traffic, train-3, train-2, train | write a few letters more");
+  EXPECT_EQ(lacks(failure_text([] { find_job("tra"); }), {"usage: ", "'tra'", "traffic, train-3, train-2, train"}), "");
 }
 
 TEST_F(JobTest, IsTheNewestRunningOneByDefault) {
@@ -218,7 +204,7 @@ TEST_F(JobTest, IsPrunedWhenOldAndFinishedOnly) {
   make("oldest", "2026-01-02T00:00:00.000Z", false);
   make("old", "2026-01-03T00:00:00.000Z", false);
   make("new", "2026-01-04T00:00:00.000Z", false);
-  fs::create_directory(jobs_ / ".gone-1-x");  // of one that was killed at it
+  fs::create_directory(jobs_ / ".gone-1-x");  // of a process that was killed while it pruned
   prune_jobs(1, 4);
   EXPECT_EQ(names(), "new old oldest running");
   prune_jobs(1);
@@ -249,7 +235,7 @@ TEST_F(JobTest, MayBeMadeAndPrunedByManyAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   prune_jobs(0);
-  EXPECT_EQ(list_jobs().size(), 20U);  // those that run
+  EXPECT_EQ(list_jobs().size(), 20U);  // the running ones
 }
 
 TEST_F(JobTest, LiesInAFolderThatOnlyItsUserMayEnter) {
@@ -263,34 +249,13 @@ TEST_F(JobTest, DoesNotLieInAFolderOfAnotherUser) {
   if (::geteuid() == 0) {
     fs::create_directories(jobs_);
     ASSERT_EQ(::chown(jobs_.c_str(), 12345, 12345), 0);
-    EXPECT_EQ(error_of([] { jobs_folder(); }),
-              str(jobs_, " belongs to another user (12345) | set TANDEM_STATE_DIR to a folder of your own"));
+    EXPECT_EQ(lacks(failure_text([] { jobs_folder(); }),
+                    {"launch: ", jobs_.native(), "another user (12345)", "TANDEM_STATE_DIR"}),
+              "");
   } else {
     ::setenv("TANDEM_STATE_DIR", "/", 1);
-    EXPECT_EQ(error_of([] { jobs_folder(); }),
-              "/ belongs to another user (0) | set TANDEM_STATE_DIR to a folder of your own");
+    EXPECT_EQ(lacks(failure_text([] { jobs_folder(); }), {"launch: / ", "another user (0)", "TANDEM_STATE_DIR"}), "");
   }
-}
-
-TEST(ProcStat, IsReadDespiteBracketsInTheNameOfTheProgram) {
-  const auto stat = parse_stat(
-      "42 (a) (b) c) S 7 42 42 0 -1 4194304 1 2 3 4 150 50 20 30 20 0 1 0 987654 1000 20 18446744073709551615\n");
-  ASSERT_TRUE(stat);
-  EXPECT_EQ(stat->pid, 42);
-  EXPECT_EQ(stat->name, "a) (b) c");
-  EXPECT_EQ(stat->state, 'S');
-  EXPECT_EQ(stat->parent, 7);
-  EXPECT_DOUBLE_EQ(stat->cpu_seconds, 250.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)));
-  EXPECT_EQ(stat->started_ticks, 987654);
-  EXPECT_FALSE(parse_stat(""));
-  EXPECT_FALSE(parse_stat("42 (x) S 7"));
-}
-
-TEST(ProcStat, TellsAProcessFromALaterOneWithItsPid) {
-  const std::int64_t started = read_stat(::getpid())->started_ticks;
-  EXPECT_TRUE(is_running(::getpid(), started));
-  EXPECT_FALSE(is_running(::getpid(), started + 1));
-  EXPECT_FALSE(is_running(0, 0));
 }
 
 }  // namespace

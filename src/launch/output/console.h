@@ -15,26 +15,25 @@ namespace tandem {
 
 enum class Stream { Out, Error };
 
-// Cuts what a program writes into lines. A state of a progress bar ends in \r and is overwritten by what follows.
+// Splits output into lines. An update of a progress bar ends in \r and is overwritten by what follows.
 class LineCutter {
  public:
   struct Line {
-    std::string_view text;  // without its end
+    std::string_view text;  // without the newline
     bool overwritten;       // ended in \r
   };
 
   void feed(std::string_view bytes, const std::function<void(const Line&)>& take);
-  void end(const std::function<void(const Line&)>& take);  // a last line without an end
+  void end(const std::function<void(const Line&)>& take);  // the last line, if it has no newline
 
  private:
   void overwrite(const std::function<void(const Line&)>& take);
 
   std::string begun_;
-  bool returned_ = false;  // a \r came after it: the next byte tells a line's end (\r\n) from a progress bar
+  bool returned_ = false;  // \r was read: the next byte tells a line ending (\r\n) from a progress bar
 };
 
-// Holds lines back for a moment, so that the same line of several ranks becomes one. The order of each rank's lines is
-// kept.
+// Delays lines briefly, to merge the same line from several ranks into one. Keeps the order of each rank's lines.
 class LineFold {
  public:
   using Clock = std::chrono::steady_clock;
@@ -43,9 +42,9 @@ class LineFold {
   explicit LineFold(int num_ranks) : held_(static_cast<std::size_t>(num_ranks)) {}
 
   void add(int rank, std::string text, Clock::time_point now);
-  void release(Clock::time_point now, const Emit& emit);  // what has waited long enough, or is complete
+  void release(Clock::time_point now, const Emit& emit);  // lines that are due, or that all ranks have written
   void release_all(const Emit& emit);
-  std::optional<Clock::time_point> due() const;  // when `release` has something to do
+  std::optional<Clock::time_point> due() const;  // when to call `release` next
 
  private:
   struct Held {
@@ -63,31 +62,31 @@ class LineFold {
 };
 
 struct ConsoleOptions {
-  bool prefixed = false;  // each line begins with its rank; the same line of several ranks is shown once
-  std::string prefix{};   // torchrun's template for it, with ${rank}, ${local_rank}, ${role_name}; empty: ours
+  bool prefixed = false;  // prefix each line with its rank; show the same line of several ranks once
+  std::string prefix{};   // torchrun's template: ${rank}, ${local_rank}, ${role_name}; empty: ours
   std::string role{};     // for the template
-  bool calm = false;      // states of a progress bar become plain lines, every 10 s at most
+  bool calm = false;      // print progress bars as plain lines, at most one every 10 s
   bool colour = false;
   int first_rank = 0;
-  int num_ranks = 1;  // of this host
+  int num_ranks = 1;  // on this host
 };
 
-// What is shown of the ranks, on the two streams that we were given.
+// Shows the output of the ranks on our standard output and standard error.
 class Console {
  public:
   Console(ConsoleOptions options, Outlet& out, Outlet& error);
 
-  // Bytes pass as they are unless lines are prefixed or progress is calmed.
+  // Passes bytes through unchanged unless `prefixed` or `calm` is set.
   void show(int local_rank, Stream stream, std::string_view bytes);
   void end(int local_rank, Stream stream);
 
-  // A line of our own on standard error, never behind half a line of a rank.
+  // Prints a line of the launcher on standard error, starting on a new line.
   void say(std::string_view line);
 
-  void flush();                                                        // lines that were held back long enough
-  void finish();                                                       // all of them
-  bool waiting() const { return out_.waiting() || error_.waiting(); }  // for a reader
-  int poll_ms() const;  // until `flush` has something to do; -1: nothing is held back
+  void flush();                                                        // delayed lines that are due
+  void finish();                                                       // all delayed lines
+  bool waiting() const { return out_.waiting() || error_.waiting(); }  // for a slow reader
+  int poll_ms() const;                                                 // until `flush` is due; -1: no line is delayed
 
   Outlet& outlet(Stream stream) { return stream == Stream::Out ? out_ : error_; }
 

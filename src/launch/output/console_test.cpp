@@ -35,7 +35,7 @@ TEST(LineCutter, TakesReturnAndNewlineForOneEndEvenWhenCutBetween) {
   EXPECT_EQ(cut({"a\r\nb\r", "\nc"}), (Texts{"a", "b", "c"}));
 }
 
-// Gives the lines that come out as "ranks 0, 1: text".
+// Collects the released lines as "ranks 0, 1: text".
 class Folded {
  public:
   explicit Folded(int num_ranks) : fold(num_ranks) {}

@@ -23,7 +23,7 @@ std::string read_at(const Fd& file, std::size_t offset, std::size_t size) {
   return part;
 }
 
-// The place after the last newline before `end`.
+// The offset after the last newline before `end`.
 std::size_t line_begin(const Fd& file, std::size_t end) {
   constexpr std::size_t kStep = 4096;
   while (end > 0) {

@@ -8,18 +8,18 @@
 
 namespace tandem {
 
-// A file that may still grow, or not be there yet, read from its beginning, byte for byte.
+// Reads a file that may still grow, or not exist yet, from its beginning.
 class LogTail {
  public:
   explicit LogTail(std::filesystem::path path) : path_(std::move(path)) {}
 
-  // Whether the file is there; looks again each time it was not.
+  // Whether the file exists; tries again on each call until it does.
   bool open();
 
-  // Leaves out all but the last lines of what is there now. A line without a newline at the end counts.
+  // Skips all but the last lines of the current content. A last line without a newline counts.
   void skip_to_last_lines(std::size_t lines);
 
-  // What came since, a part of it at a time; empty when nothing did. A file that was cut short is read anew.
+  // The next part of new content; empty if there is none. A truncated file is read from its beginning.
   std::string read();
 
  private:

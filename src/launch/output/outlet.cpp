@@ -58,8 +58,8 @@ void Outlet::put_line(std::string_view line) {
   put(line);
 }
 
-// The descriptor is shared with whoever started us, so it must not be made non-blocking. A pipe that polls as writable
-// takes PIPE_BUF bytes without blocking.
+// The file description is shared with our parent, so it must not be set to non-blocking. A pipe that polls as writable
+// accepts PIPE_BUF bytes without blocking.
 void Outlet::write_some() {
   std::size_t done = 0;
   while (done < waiting_.size() && is_ready(fd_)) {

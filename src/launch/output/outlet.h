@@ -8,22 +8,22 @@
 
 namespace tandem {
 
-// One of our own output streams. What it does not take at once waits here: a reader that is slow or asleep must not
-// keep us from watching the ranks.
+// Standard output or standard error of the launcher, buffered: a slow or stopped reader must not block the supervision
+// of the ranks.
 class Outlet {
  public:
-  // `shared`: whoever shares the terminal behind `fd` with us may replace it, so it is not opened again.
+  // `shared`: `fd` may be redirected later (--detach), so the terminal behind it is not reopened.
   Outlet(int fd, EventLoop& loop, bool shared = false);
   ~Outlet();
   Outlet(const Outlet&) = delete;
   Outlet& operator=(const Outlet&) = delete;
 
   void put(std::string_view text);
-  void put_line(std::string_view line);  // begins on a line of its own
+  void put_line(std::string_view line);  // starts on a new line
 
-  bool crowded() const { return waiting_.size() > kCrowded; }  // whoever can should write no more until `drained`
-  bool broken() const { return error_ != 0; }                  // what is put is dropped
-  int error() const { return error_; }                         // the errno that broke it; EPIPE: its reader is gone
+  bool crowded() const { return waiting_.size() > kCrowded; }  // writers should pause until `drained`
+  bool broken() const { return error_ != 0; }                  // further output is dropped
+  int error() const { return error_; }  // the errno of the failed write; EPIPE: the reader has closed
   bool waiting() const { return !waiting_.empty() && !broken(); }
   bool is_terminal() const { return terminal_; }
   bool at_line_start() const { return at_line_start_; }
@@ -34,11 +34,11 @@ class Outlet {
 
   void write_some();
 
-  Fd own_;  // a terminal opened again, so that writing to it never blocks
+  Fd own_;  // the terminal reopened in non-blocking mode
   int fd_;
   EventLoop& loop_;
   bool terminal_;
-  bool may_block_;  // a pipe, a terminal, a socket: not a file
+  bool may_block_;  // a pipe, terminal or socket, not a file
   int error_ = 0;
   bool at_line_start_ = true;
   std::string waiting_;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kEscape = '\x1b';
 
-// The length of the terminal command at the start of `text`, which begins with an escape.
+// The length of the escape sequence at the start of `text`.
 std::size_t command_length(std::string_view text) {
   if (text.size() < 2) return text.size();
   if (text[1] == '[') {
@@ -23,7 +23,7 @@ std::size_t command_length(std::string_view text) {
   return 2;
 }
 
-// The length of the printable character at the start of `text`; 0 when there is none.
+// The length of the printable character at the start of `text`; 0 if there is none.
 std::size_t character_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
@@ -61,7 +61,7 @@ std::string printable(std::string_view line) {
   return result;
 }
 
-// A carriage return goes back to the start of the line: what comes after it is what one sees.
+// A carriage return moves to the start of the line: what follows it is what the user sees.
 std::string_view last_state(std::string_view line) {
   while (line.ends_with('\r')) line.remove_suffix(1);
   const std::size_t back = line.rfind('\r');
@@ -82,7 +82,7 @@ std::vector<std::string> shortened(std::vector<std::string> lines, std::size_t l
   const std::size_t head = limit / 3;
   const std::size_t left_out = lines.size() - limit + 1;
   const auto begin = lines.begin() + static_cast<std::ptrdiff_t>(head);
-  *begin = str("  ... ", left_out, " lines left out ...");
+  *begin = str("  ... ", left_out, " lines omitted ...");
   lines.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(left_out));
   return lines;
 }

@@ -6,12 +6,11 @@
 
 namespace tandem {
 
-// The lines of a program's output as a reader sees them: without colours and cursor movements, a progress line in its
-// last state only, `?` for each byte that is neither printable nor UTF-8. Empty lines at the end are left out.
+// Lines of output as plain text: without colours and cursor movements, only the last update of a progress bar, `?` for
+// each byte that is neither printable nor UTF-8, and no empty lines at the end.
 std::vector<std::string> plain_lines(std::string_view output);
 
-// The lines with the middle replaced by one that counts what is left out, when there are more than `limit` (at least
-// 3).
+// At most `limit` lines (at least 3): the middle is replaced by a line that says how many were omitted.
 std::vector<std::string> shortened(std::vector<std::string> lines, std::size_t limit);
 
 }  // namespace tandem

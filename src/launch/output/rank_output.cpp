@@ -17,14 +17,14 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kTail = 64 << 10;
-constexpr std::size_t kChunk = 256 << 10;  // what a pipe holds, and the most that is read at once
+constexpr std::size_t kChunk = 256 << 10;  // pipe capacity, and the most to read at once
 constexpr std::array kStreams = {Stream::Out, Stream::Error};
 
 Fd open_log(const std::filesystem::path& path, int flags) {
   Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666));
   if (!file) {
     fail(ErrorKind::Launch, str("cannot write ", path, ": ", errno_text(errno)),
-         "check the folder and the space on its disk, or name another one with --log-dir");
+         "check the folder and its free disk space, or choose another with --log-dir");
   }
   return file;
 }
@@ -36,7 +36,7 @@ int our_terminal() {
   return -1;
 }
 
-// A terminal that changes nothing of what is written, of the size of ours.
+// A pseudo-terminal without output processing.
 Pipe make_terminal() {
   Pipe ends;
   ends.read = Fd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
@@ -111,7 +111,7 @@ void RankOutput::read_what_is_there() {
   }
 }
 
-// True when there may be more. A pseudo-terminal whose other end is closed reports EIO.
+// True if there may be more to read. A pseudo-terminal whose other end is closed reports EIO.
 bool RankOutput::read_once(Stream stream) {
   static std::vector<char> chunk(kChunk);
   const ssize_t count = ::read(source(stream).ours.get(), chunk.data(), chunk.size());
@@ -135,14 +135,14 @@ void RankOutput::take(Stream stream, std::string_view bytes) {
   tail_ += bytes.substr(bytes.size() - std::min(bytes.size(), kTail));
   if (!source(stream).shown) return;
   console_.show(local_rank_, stream, bytes);
-  // Without us the rank would notice that nobody reads any more; so it shall with us. A full disk under what is shown
-  // does not matter to it: its log is elsewhere.
+  // The rank gets SIGPIPE when our reader closes, as it would without the launcher. Other write errors do not affect
+  // it.
   if (console_.outlet(stream).error() == EPIPE) close(stream);
 }
 
 void RankOutput::write_file(Fd& file, std::string_view bytes) {
   if (!file || write_all(file.get(), bytes)) return;
-  trouble_ = str("the output of local rank ", local_rank_, " is no longer kept: ", errno_text(errno));
+  trouble_ = str("cannot write the log of local rank ", local_rank_, " any more: ", errno_text(errno));
   Fd lost = std::move(file);
 }
 

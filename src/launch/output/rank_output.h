@@ -11,20 +11,20 @@
 
 namespace tandem {
 
-// Where one stream of a rank goes besides the log.
+// Where one stream of a rank goes in addition to the log.
 struct StreamPlan {
   bool shown = true;                                // on the console
-  bool terminal = false;                            // the rank should see a terminal, as it would without us
+  bool terminal = false;                            // give the rank a pseudo-terminal
   std::optional<std::filesystem::path> own_file{};  // torchrun's stdout.log or stderr.log
 };
 
 struct OutputPlan {
-  std::filesystem::path log;  // takes both streams, in the order in which they arrive; what is there stays
+  std::filesystem::path log;  // both streams in order of arrival, appended
   StreamPlan out;
   StreamPlan error;
 };
 
-// Reads everything a rank writes: into files, to the console, and the last of it into memory for a report.
+// Reads the output of a rank: writes it to files and the console, and keeps the end in memory for the failure report.
 class RankOutput {
  public:
   RankOutput(const OutputPlan& plan, int local_rank, EventLoop& loop, Console& console);
@@ -32,23 +32,23 @@ class RankOutput {
   RankOutput(const RankOutput&) = delete;
   RankOutput& operator=(const RankOutput&) = delete;
 
-  // The rank's ends, for the time of its start.
+  // The write ends, for the child process; closed by `started`.
   int out_end() const { return source(Stream::Out).child_end.get(); }
   int error_end() const { return joined_ ? out_end() : source(Stream::Error).child_end.get(); }
   void started();
 
-  bool ended() const;  // every process that could write has let go
+  bool ended() const;  // no process has the write ends open any more
   std::uint64_t num_bytes() const { return num_bytes_; }
-  const std::string& tail() const { return tail_; }  // the last of both streams, at least 64 KiB if there was as much
-  const std::string& trouble() const { return trouble_; }  // a file that cannot be written, as a sentence
+  const std::string& tail() const { return tail_; }  // the end of both streams, at least 64 KiB if there is that much
+  const std::string& trouble() const { return trouble_; }  // a message if a file could not be written
 
   void read_what_is_there();
   void resume();        // after the console was crowded
-  void match_window();  // of our own terminal
+  void match_window();  // copies the window size of our terminal
 
  private:
   struct Source {
-    Fd ours;  // closed at the end of the stream
+    Fd ours;  // read end, closed at the end of the stream
     Fd child_end;
     Fd file;
     bool shown = false;
@@ -67,7 +67,7 @@ class RankOutput {
   int local_rank_;
   EventLoop& loop_;
   Console& console_;
-  bool joined_ = false;  // both streams are one, so that their order is kept
+  bool joined_ = false;  // both streams use one pipe, which keeps their order
   Fd log_;
   std::array<Source, 2> sources_;
   std::uint64_t num_bytes_ = 0;

@@ -21,8 +21,8 @@ void make_log_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (!error) return;
-  fail(ErrorKind::Launch, str("cannot make the folder ", folder, ": ", error.message()),
-       "name one that you may write to with --log-dir");
+  fail(ErrorKind::Launch, str("cannot create ", folder, ": ", error.message()),
+       "choose a writable folder with --log-dir");
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ StreamChoice::StreamChoice(const LaunchOptions& options, Dialect dialect, const 
 void StreamChoice::check_rank(const std::string& flag, int local_rank) const {
   const int count = plan_.env.world.local_size;
   if (local_rank < count) return;
-  fail(ErrorKind::Usage, str("--", flag, " names local rank ", local_rank, ", and there are ", count, " on this host"),
-       "local ranks count from 0");
+  fail(ErrorKind::Usage, str("--", flag, " names local rank ", local_rank, ", but this host has ", count, " ranks"),
+       "local ranks start at 0");
 }
 
 ConsoleOptions StreamChoice::console(const std::string& prefix_template) const {
@@ -87,7 +87,7 @@ RankFiles StreamChoice::files_of(int local_rank, int attempt) const {
 
 StreamPlan StreamChoice::stream_plan(Stream stream, int local_rank) const {
   const bool shown = is_shown(stream, local_rank);
-  return {.shown = shown, .terminal = shown && lives(stream, local_rank), .own_file = {}};
+  return {.shown = shown, .terminal = shown && gets_terminal(stream, local_rank), .own_file = {}};
 }
 
 bool StreamChoice::is_shown(Stream stream, int local_rank) const {
@@ -103,8 +103,8 @@ bool StreamChoice::shows_prefix() const {
   return options_.tee.used() || (!shows_all_ && options_.local_ranks_filter.size() > 1);
 }
 
-// Whether a progress bar lives: the rank writes to a terminal, as it would without us.
-bool StreamChoice::lives(Stream stream, int local_rank) const {
+// Whether the rank gets a pseudo-terminal, so that progress bars work as without the launcher.
+bool StreamChoice::gets_terminal(Stream stream, int local_rank) const {
   const bool is_terminal = stream == Stream::Out ? own_.out_is_terminal : own_.error_is_terminal;
   return is_terminal && local_rank == 0 && !own_.notebook && !shows_prefix();
 }

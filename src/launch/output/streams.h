@@ -10,23 +10,23 @@
 
 namespace tandem {
 
-// What is known of our own streams.
+// Properties of our standard streams.
 struct OwnStreams {
   bool out_is_terminal = false;
   bool error_is_terminal = false;
-  bool notebook = false;   // its cells have a terminal that is none: no colours, no progress bars that live
+  bool notebook = false;   // cells have a pseudo-terminal, but show no colours and no progress bars
   bool no_colour = false;  // NO_COLOR is set
 };
 OwnStreams own_streams(const Lookup& lookup);
 
-// The files of one rank in one attempt, and what is shown of it.
+// The files of one rank in one attempt, and which of its streams are shown.
 struct RankFiles {
   OutputPlan output;
   std::filesystem::path error_file;
 };
 
-// Decides which rank's output is shown and where it is kept: rank 0 on the terminal unless asked otherwise, every rank
-// in its log, and torchrun's files where its flags ask for them.
+// Decides which output is shown and where it is written: by default rank 0 is shown and every rank has a log;
+// torchrun's flags add torchrun's files.
 class StreamChoice {
  public:
   StreamChoice(const LaunchOptions& options, Dialect dialect, const LaunchPlan& plan, OwnStreams own,
@@ -41,7 +41,7 @@ class StreamChoice {
   StreamPlan stream_plan(Stream stream, int local_rank) const;
   bool is_shown(Stream stream, int local_rank) const;
   bool shows_prefix() const;
-  bool lives(Stream stream, int local_rank) const;
+  bool gets_terminal(Stream stream, int local_rank) const;
 
   const StreamOptions& options_;
   const LaunchPlan& plan_;
@@ -51,7 +51,7 @@ class StreamChoice {
   bool detached_;
 };
 
-// Where the files of a job go that the user wants elsewhere than in the folder of the job: --log-dir, TANDEM_LOG_DIR.
+// The log folder set by --log-dir or TANDEM_LOG_DIR; empty: the job's folder.
 std::filesystem::path chosen_log_dir(const StreamOptions& options, const LaunchPlan& plan, const Lookup& lookup);
 
 }  // namespace tandem

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// accelerate takes either case, and passes a compiler's name on in capitals.
+// accelerate accepts upper and lower case, and passes the dynamo backend on in upper case.
 std::string upper(std::string text) {
   std::ranges::transform(text, text.begin(), [](char c) { return 'a' <= c && c <= 'z' ? c - 'a' + 'A' : c; });
   return text;
@@ -28,15 +28,16 @@ const char* python_bool(bool value) { return value ? "True" : "False"; }
 
 void check_one_of(const char* name, const std::optional<std::string>& value, const std::vector<std::string>& allowed) {
   if (!value || std::ranges::count(allowed, lower(*value)) > 0) return;
-  refuse(str(name, " is ", *value, ", not one of ", join(allowed, ", ")), "leave it out for the first of them");
+  refuse(str(name, " is ", *value, ", must be one of ", join(allowed, ", ")),
+         str("leave it out for ", allowed.front()));
 }
 
 void check_at_least(const char* name, const std::optional<int>& value, int least) {
   if (!value || *value >= least) return;
-  refuse(str(name, " is ", *value, ", not a number from ", least), "leave it out");
+  refuse(str(name, " is ", *value, ", must be at least ", least), "leave it out");
 }
 
-// The local-machine form of the file. A name with a dot lies in a section; old files have dynamo_backend outside it.
+// The config file for a local machine. A name with a dot is in a section; old files have dynamo_backend at top level.
 struct AccelerateFile {
   AccelerateOptions settings;
   std::string compute_environment = "LOCAL_MACHINE";
@@ -50,38 +51,39 @@ void visit_fields(AccelerateFile& o, Visitor&& field) {
   field("compute-environment", o.compute_environment, "where the run takes place");
   field("distributed-type", o.distributed_type, "NO, MULTI_CPU or MULTI_GPU");
   field("mixed-precision", o.settings.mixed_precision, "no, fp16 or bf16");
-  field("use-cpu", o.settings.cpu, "use no GPU");
+  field("use-cpu", o.settings.cpu, "run on the CPU only");
   field("debug", o.settings.debug, "check shapes before each collective");
-  field("num-processes", o.settings.num_processes, "ranks on all hosts together");
+  field("num-processes", o.settings.num_processes, "total number of ranks on all hosts");
   field("num-machines", o.settings.num_machines, "number of hosts");
-  field("machine-rank", o.settings.machine_rank, "which of the hosts this is");
+  field("machine-rank", o.settings.machine_rank, "rank of this host");
   field("gpu-ids", o.settings.gpu_ids, "all, or 0,1");
   field("main-process-ip", o.settings.main_process_ip, "address of host 0");
   field("main-process-port", o.settings.main_process_port, "port of rank 0");
   field("rdzv-backend", o.rdzv_backend, "static or c10d");
-  field("same-network", o.settings.same_network, "changes nothing");
+  field("same-network", o.settings.same_network, "without effect");
   field("main-training-function", o.main_training_function, "for TPUs only");
   field("enable-cpu-affinity", o.settings.enable_cpu_affinity, "bind ranks to the cores near their GPU");
-  field("dynamo-config.dynamo-backend,dynamo-backend", o.settings.dynamo_backend, "compiler of torch.compile");
+  field("dynamo-config.dynamo-backend,dynamo-backend", o.settings.dynamo_backend, "backend of torch.compile");
   field("dynamo-config.dynamo-mode", o.settings.dynamo_mode, "mode of torch.compile");
-  field("dynamo-config.dynamo-use-fullgraph", o.settings.dynamo_use_fullgraph, "one graph");
-  field("dynamo-config.dynamo-use-dynamic", o.settings.dynamo_use_dynamic, "changing shapes");
-  field("dynamo-config.dynamo-use-regional-compilation", o.settings.dynamo_use_regional_compilation, "by blocks");
+  field("dynamo-config.dynamo-use-fullgraph", o.settings.dynamo_use_fullgraph, "single graph");
+  field("dynamo-config.dynamo-use-dynamic", o.settings.dynamo_use_dynamic, "dynamic shapes");
+  field("dynamo-config.dynamo-use-regional-compilation", o.settings.dynamo_use_regional_compilation,
+        "compile repeated blocks once");
 }
 
 void validate(const AccelerateFile& file) {
   if (file.compute_environment != "LOCAL_MACHINE") {
-    refuse(str("compute-environment is ", file.compute_environment, ", and tandem runs on this machine only"),
-           "run the real `accelerate launch` for it, or write LOCAL_MACHINE");
+    refuse(str("compute-environment is ", file.compute_environment, ", but tandem runs on the local machine only"),
+           "use the real `accelerate launch`, or set LOCAL_MACHINE");
   }
   static const std::vector<std::string> kTypes = {"NO", "MULTI_CPU", "MULTI_GPU"};
   if (file.distributed_type && std::ranges::count(kTypes, *file.distributed_type) == 0) {
-    refuse(str("distributed-type is ", *file.distributed_type, ", and tandem does data parallelism only"),
-           "run the real `accelerate launch` for it, or write MULTI_GPU");
+    refuse(str("distributed-type is ", *file.distributed_type, ", but tandem does data parallelism only"),
+           "use the real `accelerate launch`, or set MULTI_GPU");
   }
 }
 
-// A file of type NO means one process, whatever count it holds; -1 there means that a flag should say.
+// distributed_type NO means one process, whatever num_processes is; a num_processes of -1 means unset.
 std::vector<std::string> settle_count(AccelerateFile& file, bool multi_gpu) {
   std::optional<int>& count = file.settings.num_processes;
   if (count == -1) count.reset();
@@ -90,11 +92,11 @@ std::vector<std::string> settle_count(AccelerateFile& file, bool multi_gpu) {
   const int asked = count.value_or(1);
   count = 1;
   if (asked <= 1) return {};
-  return {str("one rank and not ", asked, ": the file says distributed_type: NO")};
+  return {str("1 rank instead of ", asked, ": the config file has distributed_type: NO")};
 }
 
-// A flag of tandem's own wins over the file, too.
-void drop_what_flags_say(AccelerateOptions& file, const LaunchOptions& flags) {
+// tandem's own flags take precedence over the file, too.
+void drop_settings_with_flags(AccelerateOptions& file, const LaunchOptions& flags) {
   if (flags.placement.nproc_per_node.given()) file.num_processes.reset();
   if (flags.placement.device) file.gpu_ids.reset();
   if (flags.placement.device) file.cpu = {};
@@ -114,11 +116,11 @@ void take_unset(AccelerateOptions& options, AccelerateOptions& file) {
   }
 }
 
-// One thing by two names: they may say the same.
+// Two names of the same setting: an Error if they differ.
 template <class Value>
 void merge(const char* name, std::optional<Value>& ours, const char* their_name, const std::optional<Value>& theirs) {
   if (ours && theirs && *ours != *theirs) {
-    refuse(str(name, " is ", *ours, " and ", their_name, " is ", *theirs, ", and both mean the same thing"),
+    refuse(str(name, " is ", *ours, " and ", their_name, " is ", *theirs, ", which contradict each other"),
            "leave out one of the two");
   }
   if (theirs) ours = theirs;
@@ -139,20 +141,20 @@ void merge_count(LaunchOptions& options) {
   const int total = *options.accelerate.num_processes;
   const int hosts = options.hosts.nnodes.value_or(NodeCount{}).max;
   if (total % hosts != 0) {
-    refuse(str("num-processes is ", total, ", which ", hosts, " hosts cannot share evenly"),
-           str("it counts the ranks of all hosts: try ", hosts * std::max(1, total / hosts)));
+    refuse(str("num-processes is ", total, ", not divisible by ", hosts, " hosts"),
+           str("it is the total of all hosts: try ", hosts * std::max(1, total / hosts)));
   }
   const RankCount count{RankCount::Kind::Number, total / hosts};
   RankCount& ours = options.placement.nproc_per_node;
   if (ours.given() && ours != count) {
     refuse(str("nproc-per-node is ", ScalarFormat<RankCount>::write(ours), " and num-processes is ", total, " on ",
-               hosts, hosts == 1 ? " host" : " hosts", ", which is not the same"),
+               hosts, hosts == 1 ? " host" : " hosts", ", which contradict each other"),
            "leave out one of the two");
   }
   ours = count;
 }
 
-// Like accelerate, which looks for no default file when --cpu is given.
+// As accelerate does: the default file is not read when --cpu is given.
 std::optional<fs::path> file_of(const AccelerateOptions& options, Dialect dialect, const Lookup& variable) {
   if (options.config_file) return options.config_file;
   if (dialect != Dialect::Accelerate || options.cpu.on()) return std::nullopt;
@@ -172,12 +174,12 @@ std::vector<std::string> apply_file(LaunchOptions& options, const fs::path& path
   load_yaml(fields, path, beyond_data_parallelism());
   std::vector<std::string> notes = settle_count(file, options.accelerate.multi_gpu);
   if (!options.accelerate.config_file) {
-    notes.insert(notes.begin(), str("settings come from ", path, ", the default file of accelerate"));
+    notes.insert(notes.begin(), str("settings from ", path, ", accelerate's default config file"));
   }
   if (file.main_training_function != "main") {
-    notes.emplace_back("main_training_function is for TPUs: the whole script runs");
+    notes.emplace_back("main_training_function is ignored: it is for TPUs");
   }
-  drop_what_flags_say(file.settings, options);
+  drop_settings_with_flags(file.settings, options);
   take_unset(options.accelerate, file.settings);
   if (file.rdzv_backend && options.hosts.rdzv_backend == HostOptions{}.rdzv_backend) {
     options.hosts.rdzv_backend = *file.rdzv_backend;
@@ -190,16 +192,18 @@ std::vector<std::string> apply_file(LaunchOptions& options, const fs::path& path
   return notes;
 }
 
-// A value that contradicts tandem's own flag for the same thing is an Error that names both.
 void merge_all(LaunchOptions& options) {
   merge_hosts(options.hosts, options.accelerate);
   merge_count(options);
   std::optional<std::string> devices = options.accelerate.gpu_ids;
   if (devices == "all") devices.reset();
   merge("device", options.placement.device, "gpu-ids", devices);
-  if (options.accelerate.cpu.on()) {
-    merge("device", options.placement.device, "cpu", std::optional<std::string>("cpu"));
+  if (!options.accelerate.cpu.on()) return;
+  const std::string device = options.placement.device.value_or("cpu");
+  if (device != "cpu") {
+    refuse(str("device is ", device, " and cpu is set, which contradict each other"), "leave out one of the two");
   }
+  options.placement.device = device;
 }
 
 }  // namespace
@@ -209,20 +213,20 @@ std::vector<Refusal> beyond_data_parallelism() {
   const auto add = [&](const char* paradigm, const std::vector<const char*>& prefixes) {
     for (const char* prefix : prefixes) {
       refused.push_back({.prefix = prefix,
-                         .sentence = str("this is ", paradigm, ", and tandem does data parallelism only"),
-                         .hint = "run the real `accelerate launch` for it, or leave it out"});
+                         .sentence = str(paradigm, " is not supported: tandem does data parallelism only"),
+                         .hint = "use the real `accelerate launch`, or leave it out"});
     }
   };
-  add("FSDP, which shards the model", {"fsdp", "use-fsdp"});
-  add("for DeepSpeed",
+  add("FSDP", {"fsdp", "use-fsdp"});
+  add("DeepSpeed",
       {"deepspeed", "use-deepspeed", "zero", "offload", "gradient-accumulation-steps", "gradient-clipping"});
-  add("Megatron-LM, which splits the model", {"megatron-lm", "use-megatron-lm"});
+  add("Megatron-LM", {"megatron-lm", "use-megatron-lm"});
   add("tensor, context or sequence parallelism", {"parallelism-config", "use-parallelism-config"});
-  add("for TPUs", {"tpu", "use-tpu", "no-tpu", "vm", "downcast-bf16", "main-training-function", "command"});
+  add("training on TPUs", {"tpu", "use-tpu", "no-tpu", "vm", "downcast-bf16", "main-training-function", "command"});
   add("FP8 training", {"fp8"});
-  add("for SageMaker", {"sagemaker", "aws"});
-  add("a start by mpirun", {"mpirun"});
-  add("for Intel's devices", {"ipex", "use-ipex", "use-xpu", "xpu"});
+  add("SageMaker", {"sagemaker", "aws"});
+  add("launching by mpirun", {"mpirun"});
+  add("training on Intel XPUs", {"ipex", "use-ipex", "use-xpu", "xpu"});
   return refused;
 }
 
@@ -231,8 +235,8 @@ void validate(const AccelerateOptions& options) {
   check_at_least("num-machines", options.num_machines, 1);
   check_at_least("num-cpu-threads-per-process", options.num_cpu_threads_per_process, 1);
   if (lower(options.mixed_precision.value_or("no")) == "fp8") {
-    refuse("mixed-precision is fp8, and tandem's ranks train in fp32, fp16 or bf16",
-           "run the real `accelerate launch` for it, or say bf16");
+    refuse("mixed-precision is fp8, which tandem does not support",
+           "use the real `accelerate launch`, or --mixed-precision bf16");
   }
   check_one_of("mixed-precision", options.mixed_precision, {"no", "fp16", "bf16"});
   check_one_of("dynamo-mode", options.dynamo_mode, {"default", "reduce-overhead", "max-autotune"});

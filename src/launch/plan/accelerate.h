@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-// Flags of `accelerate launch`, and keys of its file, that belong to something else than data parallelism.
+// Flags of `accelerate launch`, and keys of its config file, for anything but data parallelism.
 std::vector<Refusal> beyond_data_parallelism();
 
 struct SettledOptions {
@@ -16,12 +16,12 @@ struct SettledOptions {
   std::vector<std::string> notes;  // one sentence each
 };
 
-// Takes from accelerate's file what no flag says, and puts accelerate's counts, addresses and devices into the groups
-// that tandem itself reads. The file is the one that --config-file names or, for accelerate's own command line, its
-// default file if that is there. A flag that contradicts tandem's own flag for the same thing is an Error.
+// Fills settings that no flag sets from accelerate's config file, and copies accelerate's counts, addresses and devices
+// to the groups that tandem reads. The file is that of --config-file or, on accelerate's own command line, its default
+// file if it exists. A flag that contradicts tandem's flag for the same thing is an Error.
 SettledOptions settle_accelerate(LaunchOptions options, Dialect dialect, const Lookup& variable);
 
-// The variables that `accelerate launch` itself sets, and that scripts which use Accelerate read.
+// The environment variables that `accelerate launch` sets for scripts that use Accelerate.
 Variables accelerate_variables(const AccelerateOptions& options, bool single_rank);
 
 }  // namespace tandem

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kShownBytes = 60;  // of a line that makes no sense
+constexpr std::size_t kShownBytes = 60;  // of an invalid line
 
 bool is_variable_name(std::string_view name) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
@@ -21,8 +21,8 @@ bool is_variable_name(std::string_view name) {
   return !name.empty() && kLetters.find(name.front()) != kLetters.npos && name.find_first_not_of(kInside) == name.npos;
 }
 
-// The text between the quotes, with \" and \\ taken back inside double ones; nothing when a quote is not closed, or
-// something other than a comment follows it.
+// The text between the quotes, with \" and \\ unescaped inside double quotes; nothing if the quote is not closed, or if
+// anything but a comment follows it.
 std::optional<std::string> unquoted(std::string_view text) {
   const char quote = text.front();
   std::string value;
@@ -44,7 +44,7 @@ std::optional<std::string> value_of(std::string_view text) {
   return std::string(trim(text.substr(0, text.find(" #"))));
 }
 
-// Collects variables; a value that the user has set already is left alone.
+// Collects variables that the user has not set.
 class Defaults {
  public:
   explicit Defaults(const Lookup& variable) : variable_(variable) {}
@@ -98,13 +98,13 @@ void add_kaggle(Defaults& defaults, std::vector<std::string>& notes, const Launc
   }
 }
 
-// What a rank's place depends on, and by what it is found again, is not for the user to change.
+// The variables that define a rank, and those by which tandem finds its processes, cannot be set by the user.
 void check_free(const std::string& name, const std::string& where) {
   const Variables own = worker_variables({});
   const bool is_own = std::ranges::find(own, name, &Variables::value_type::first) != own.end();
   if (!is_own && !name.starts_with("TANDEM_")) return;
-  fail(ErrorKind::Usage, str(where, ": ", name, " is set by tandem itself, for each rank"),
-       "leave it out; the flags of `tandem run --help` decide ranks, addresses and ports");
+  fail(ErrorKind::Usage, str(where, ": ", name, " is set by tandem for each rank"),
+       "leave it out; see `tandem run --help` for flags that set ranks, addresses and ports");
 }
 
 void add_exports(Variables& variables, std::vector<std::string>& notes, const EnvironmentOptions& options,
@@ -112,8 +112,8 @@ void add_exports(Variables& variables, std::vector<std::string>& notes, const En
   for (const std::string& item : options.set.items) {
     const std::string name = item.substr(0, item.find('='));
     if (!is_variable_name(name)) {
-      fail(ErrorKind::Usage, str("-x: '", name.substr(0, kShownBytes), "' is no name of a variable"),
-           "try -x NAME=value, or -x NAME to pass yours on");
+      fail(ErrorKind::Usage, str("-x: '", name.substr(0, kShownBytes), "' is not a variable name"),
+           "try -x NAME=value, or -x NAME to pass on your value");
     }
     check_free(name, "-x");
     if (name.size() < item.size()) {
@@ -121,7 +121,7 @@ void add_exports(Variables& variables, std::vector<std::string>& notes, const En
     } else if (const auto own = variable(name)) {
       set_variable(variables, name, *own);
     } else {
-      notes.push_back(str("-x ", name, ": the variable is not set, so there is nothing to pass on"));
+      notes.push_back(str("-x ", name, ": not set in the environment, so not passed on"));
     }
   }
 }
@@ -154,7 +154,7 @@ Variables read_env_file(const fs::path& path) {
     const auto value = equals == line.npos ? std::nullopt : value_of(line.substr(equals + 1));
     if (!value || !is_variable_name(name)) {
       fail(ErrorKind::Config, str(path, ':', number, ": '", line.substr(0, kShownBytes), "' is not NAME=value"),
-           "write one NAME=value a line; quotes around a value must be closed");
+           "write one NAME=value per line, with closed quotes");
     }
     check_free(std::string(name), str(path, ':', number));
     set_variable(variables, std::string(name), *value);

@@ -10,21 +10,21 @@
 
 namespace tandem {
 
-// Replaces the variable of that name, or adds it.
+// Sets a variable, replacing the old value.
 void set_variable(Variables& variables, const std::string& name, std::string value);
 void set_variables(Variables& variables, const Variables& changes);
 
-// A file of `NAME=value` lines. `export ` before a name, quotes around a value, empty lines and # comments are taken.
-// Anything else is an Error that names file and line.
+// Reads a file of `NAME=value` lines. `export ` before a name, quotes around a value, empty lines and # comments are
+// allowed. Anything else is an Error that names file and line.
 Variables read_env_file(const std::filesystem::path& path);
 
-// Variables for the ranks of this host besides torchrun's, and what is worth saying about them.
+// The variables of the ranks on this host besides torchrun's, and notes about them for the user.
 struct RankVariables {
   Variables variables;
   std::vector<std::string> notes;
 };
 
-// What the user set stays as it is; --env-file and then --export win over all.
+// Variables that the user has set are kept. --env-file overrides everything, and --export overrides --env-file.
 RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, const ProgramCommand& program,
                              const World& world, const Surroundings& here);
 

@@ -13,8 +13,9 @@ namespace {
 
 using Args = std::vector<std::string>;
 
-bool has_note(const LaunchPlan& plan, const std::string& note) {
-  return std::find(plan.notes.begin(), plan.notes.end(), note) != plan.notes.end();
+// Whether some note has this fact.
+bool has_note(const LaunchPlan& plan, const std::string& fact) {
+  return std::ranges::any_of(plan.notes, [&](const std::string& note) { return note.find(fact) != note.npos; });
 }
 
 TEST(Variables, DivideTheCoresAmongTheRanksUnlessTheUserDid) {
@@ -52,7 +53,7 @@ TEST(Variables, MakePythonSpeakAtOnceAndFindModules) {
 TEST(Variables, OfKaggleAreSetAndSaid) {
   SampleMachine machine({"0", "1"});
   EXPECT_EQ(variable_of(machine.plan({"prog"}), 0, "NCCL_P2P_DISABLE"), "not set");
-  const std::string note = "NCCL_P2P_DISABLE=1 and NCCL_IB_DISABLE=1: Kaggle's GPUs have no direct link";
+  const std::string note = "NCCL_P2P_DISABLE=1 and NCCL_IB_DISABLE=1";
   EXPECT_TRUE(has_note(machine.plan({"--kaggle", "prog"}), note));
   machine.here.kaggle = true;
   const LaunchPlan plan = machine.plan({"prog"});
@@ -61,12 +62,12 @@ TEST(Variables, OfKaggleAreSetAndSaid) {
   EXPECT_EQ(variable_of(plan, 1, "NCCL_IB_DISABLE"), "1");
   EXPECT_FALSE(has_note(machine.plan({"--no-kaggle", "prog"}), note));
   machine.variables["NCCL_P2P_DISABLE"] = "0";
-  EXPECT_TRUE(has_note(machine.plan({"prog"}), "NCCL_IB_DISABLE=1: Kaggle's GPUs have no direct link"));
+  EXPECT_TRUE(has_note(machine.plan({"prog"}), "NCCL_IB_DISABLE=1: "));
 }
 
 TEST(Variables, OnKaggleWithOneGpuComeWithAWordOnTheOther) {
   SampleMachine machine({"0"});
-  const std::string note = "one GPU is visible: for two, choose \"GPU T4 x2\" under Settings > Accelerator";
+  const std::string note = "\"GPU T4 x2\"";
   EXPECT_FALSE(has_note(machine.plan({"prog"}), note));
   machine.here.kaggle = true;
   EXPECT_TRUE(has_note(machine.plan({"prog"}), note));
@@ -82,7 +83,7 @@ TEST(Variables, ThatAreExportedWin) {
   EXPECT_EQ(variable_of(plan, 0, "A"), "file");
   EXPECT_EQ(variable_of(plan, 0, "B"), "x=1,2");
   EXPECT_EQ(variable_of(plan, 0, "OWN"), "mine");
-  EXPECT_TRUE(has_note(plan, "-x NONE: the variable is not set, so there is nothing to pass on"));
+  EXPECT_TRUE(has_note(plan, "-x NONE: "));
 }
 
 TEST(Variables, ThatAreTandemsOwnCannotBeExported) {
@@ -124,18 +125,12 @@ TEST(EnvFile, HoldsNamesValuesQuotesAndComments) {
 TEST(EnvFile, IsRefusedByLine) {
   const auto failure = [](const std::string& text) -> std::string {
     const TempFile file(text);
-    try {
-      read_env_file(file.path());
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Config);
-      return replace_all(error.message(), file.path(), "FILE");
-    }
-    return "no error";
+    return replace_all(failure_text([&] { read_env_file(file.path()); }), file.path(), "FILE");
   };
-  EXPECT_EQ(failure("A=1\n\nnothing\n"), "FILE:3: 'nothing' is not NAME=value");
-  EXPECT_EQ(failure("1A=1\n"), "FILE:1: '1A=1' is not NAME=value");
-  EXPECT_EQ(failure("A=\"open\n"), "FILE:1: 'A=\"open' is not NAME=value");
-  EXPECT_EQ(failure("A='x' y\n"), "FILE:1: 'A='x' y' is not NAME=value");
+  EXPECT_EQ(lacks(failure("A=1\n\nnothing\n"), {"config: FILE:3: 'nothing'"}), "");
+  EXPECT_EQ(lacks(failure("1A=1\n"), {"config: FILE:1: '1A=1'"}), "");
+  EXPECT_EQ(lacks(failure("A=\"open\n"), {"config: FILE:1: 'A=\"open'"}), "");
+  EXPECT_EQ(lacks(failure("A='x' y\n"), {"config: FILE:1: 'A='x' y'"}), "");
 }
 
 }  // namespace

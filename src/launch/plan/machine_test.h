@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/temp_test.h"
+#include "launch/facts_test.h"
 #include "launch/plan/plan.h"
 
 namespace tandem {
@@ -18,7 +19,7 @@ inline Lookup variables_in(std::map<std::string, std::string> variables) {
   };
 }
 
-// A machine with four cores, the scripts of the guides and a python3, and as many GPUs as a test wants.
+// A machine with four cores, the scripts of the guides, python3 and the given GPUs.
 class SampleMachine {
  public:
   explicit SampleMachine(std::vector<std::string> gpus = {}) {
@@ -32,7 +33,7 @@ class SampleMachine {
 
   const std::string& path() const { return folder_.path(); }
 
-  // What `args` make of this machine: flags, then a program.
+  // The plan for a command line of flags and a program.
   LaunchPlan plan(const std::vector<std::string>& args, Dialect dialect = Dialect::Tandem) {
     LaunchOptions options = default_options(dialect);
     const LoadedConfig loaded = load_config(options, args, run_text(dialect));
@@ -40,14 +41,9 @@ class SampleMachine {
     return make_plan(options, dialect, loaded.rest, here);
   }
 
-  // "message | hint" of what goes wrong.
+  // The Error of a command line, as by failure_text.
   std::string failure(const std::vector<std::string>& args, Dialect dialect = Dialect::Tandem) {
-    try {
-      plan(args, dialect);
-    } catch (const Error& error) {
-      return error.message() + " | " + error.hint();
-    }
-    return "no error";
+    return failure_text([&] { plan(args, dialect); });
   }
 
   std::map<std::string, std::string> variables;

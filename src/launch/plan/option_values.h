@@ -15,11 +15,11 @@ namespace tandem {
 // How many ranks to start on this host.
 struct RankCount {
   enum class Kind {
-    Unset,  // every visible GPU, or one rank where there is none
+    Unset,  // one per visible GPU, or 1 without GPUs
     Number,
-    Auto,  // every visible GPU, or every usable core where there is none
-    Gpu,   // every visible GPU
-    Cpu,   // every usable core
+    Auto,  // one per visible GPU, or one per usable core without GPUs
+    Gpu,   // one per visible GPU
+    Cpu,   // one per usable core
   };
 
   Kind kind = Kind::Unset;
@@ -53,9 +53,9 @@ struct ScalarFormat<NodeCount> {
   static std::string allowed() { return "a number of hosts"; }
 };
 
-// Which streams of which local ranks, in torchrun's grammar: "3", "0:1,12:2". 1 is stdout, 2 is stderr, 3 both.
+// Streams by local rank, in torchrun's syntax: "3", "0:1,12:2". 1 is stdout, 2 is stderr, 3 is both.
 struct StreamMap {
-  int all = 0;                 // of the ranks that are not listed
+  int all = 0;                 // of ranks that are not listed
   std::map<int, int> of_rank;  // by local rank
   bool every = false;          // the word "all": both streams of all ranks
 
@@ -72,7 +72,7 @@ struct ScalarFormat<StreamMap> {
   static std::string allowed() { return "0 none, 1 stdout, 2 stderr, 3 both, or by local rank: 0:1,1:2"; }
 };
 
-// A switch that decides by itself until somebody does.
+// A switch with a third value, auto: the program decides.
 struct AutoSwitch {
   std::optional<bool> value;
 
@@ -88,7 +88,7 @@ struct ScalarFormat<AutoSwitch> {
   static std::string allowed() { return "true, false or auto"; }
 };
 
-// The argument by which torch.distributed.launch tells a script its local rank.
+// The argument with which torch.distributed.launch passes the local rank to a script.
 enum class LocalRankArgument {
   None,
   Dash,        // --local-rank=N
@@ -107,13 +107,13 @@ inline std::vector<std::pair<std::string, OnStall>> enum_names(OnStall) {
   return {{"report", OnStall::Report}, {"stop", OnStall::Stop}};
 }
 
-// An Error of kind Config.
+// Throws an Error of kind Config.
 [[noreturn]] void refuse(std::string message, std::string hint);
 
-// The number of a signal that a process may handle, by its name: "SIGTERM"; nothing for any other word.
+// The number of a signal that a process can handle, by name ("SIGTERM"); nothing for any other text.
 std::optional<int> signal_number(std::string_view name);
 
-// "host", "host:port" or "[::1]:port" taken apart; nothing when the port is no number from 0 to 65535.
+// Parses "host", "host:port" or "[::1]:port"; nothing if the port is not a number from 0 to 65535.
 struct Endpoint {
   std::string host;
   std::optional<int> port;

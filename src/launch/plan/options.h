@@ -20,9 +20,10 @@ struct PlacementOptions {
 
 template <class Visitor>
 void visit_fields(PlacementOptions& o, Visitor&& field) {
-  field("nproc-per-node,n,nproc", o.nproc_per_node, "ranks on this host; unset: every visible GPU, or one rank");
-  field("device", o.device, "device of each rank: 0,1 or 0,0 (shared), cpu, UUIDs, MIG names");
-  field("virtual-local-rank", o.virtual_local_rank, "each rank sees one GPU, and has LOCAL_RANK=0");
+  field("nproc-per-node,n,nproc", o.nproc_per_node,
+        "ranks on this host; unset: one per visible GPU, or 1 without GPUs");
+  field("device", o.device, "devices of the ranks: 0,1; 0,0 (shared); cpu; UUIDs; MIG names");
+  field("virtual-local-rank", o.virtual_local_rank, "each rank sees only its own GPU, with LOCAL_RANK=0");
 }
 
 struct HostOptions {
@@ -40,16 +41,16 @@ struct HostOptions {
 
 template <class Visitor>
 void visit_fields(HostOptions& o, Visitor&& field) {
-  field("nnodes", o.nnodes, "number of hosts; none: one, or what Slurm or MPI says");
-  field("node-rank", o.node_rank, "which of the hosts this is, from 0");
+  field("nnodes", o.nnodes, "number of hosts; none: 1, or as set by Slurm or MPI");
+  field("node-rank", o.node_rank, "rank of this host, from 0");
   field("master-addr", o.master_addr, "address of host 0");
-  field("master-port", o.master_port, "port of rank 0; none: any free one, or 29500 with several hosts");
+  field("master-port", o.master_port, "port of rank 0; none: a free port, or 29500 with several hosts");
   field("local-addr", o.local_addr, "address of this host");
-  field("standalone", o.standalone, "one host, any free port");
+  field("standalone", o.standalone, "single host, free port");
   field("rdzv-backend", o.rdzv_backend, "static or c10d");
   field("rdzv-endpoint", o.rdzv_endpoint, "address of host 0 as host:port");
-  field("rdzv-id", o.rdzv_id, "name of the run that all hosts share");
-  field("rdzv-conf", o.rdzv_conf, "torchrun's time-outs, none of which is needed");
+  field("rdzv-id", o.rdzv_id, "id of the run, the same on all hosts");
+  field("rdzv-conf", o.rdzv_conf, "torchrun's rendezvous timeouts; accepted, without effect");
 }
 
 struct ProgramOptions {
@@ -66,13 +67,13 @@ struct ProgramOptions {
 template <class Visitor>
 void visit_fields(ProgramOptions& o, Visitor&& field) {
   field("module,m", o.module, "the program is a Python module");
-  field("no-python", o.no_python, "run the program as it is, without an interpreter");
+  field("no-python", o.no_python, "run the program directly, without a Python interpreter");
   field("run-path", o.run_path, "the program is a Python script, whatever its name");
-  field("python", o.python, "interpreter of Python programs; none: PYTHON_EXEC, else python3");
-  field("pass-local-rank", o.pass_local_rank, "give the script --local-rank=N or --local_rank=N");
-  field("use-env", o.use_env, "give the script no --local-rank, only LOCAL_RANK");
+  field("python", o.python, "Python interpreter; none: PYTHON_EXEC, else python3");
+  field("pass-local-rank", o.pass_local_rank, "pass --local-rank=N (dash) or --local_rank=N to the script");
+  field("use-env", o.use_env, "pass no --local-rank: the script reads LOCAL_RANK");
   field("role", o.role, "ROLE_NAME of the ranks");
-  field("start-method", o.start_method, "spawn: every rank is a fresh process");
+  field("start-method", o.start_method, "only spawn: every rank is a new process");
 }
 
 struct EnvironmentOptions {
@@ -84,10 +85,10 @@ struct EnvironmentOptions {
 
 template <class Visitor>
 void visit_fields(EnvironmentOptions& o, Visitor&& field) {
-  field("export,x", o.set, "a variable for the ranks: NAME=value");
+  field("export,x", o.set, "set a variable for the ranks: NAME=value");
   field("env-file", o.env_file, "file of NAME=value lines for the ranks");
-  field("kaggle", o.kaggle, "NCCL settings for Kaggle's machines; found out unless given");
-  field("inject", o.inject, "let Python ranks print their stacks and tracebacks to us");
+  field("kaggle", o.kaggle, "NCCL settings for Kaggle; auto: on when run on Kaggle");
+  field("inject", o.inject, "load a module in Python ranks that reports tracebacks and stacks");
 }
 
 struct LifeOptions {
@@ -102,13 +103,13 @@ struct LifeOptions {
 
 template <class Visitor>
 void visit_fields(LifeOptions& o, Visitor&& field) {
-  field("max-restarts", o.max_restarts, "how often to start all ranks again after a failure");
-  field("min-uptime", o.min_uptime, "no restart for a rank that failed sooner, twice in the same way");
-  field("shutdown-timeout", o.shutdown_timeout, "how long ranks that are to stop have before they are killed");
-  field("signals-to-handle", o.signals_to_handle, "signals that are passed on to the ranks");
-  field("stall-timeout", o.stall_timeout, "name the rank that hangs after so long without a sign of life");
-  field("on-stall", o.on_stall, "what to do then");
-  field("monitor-interval", o.monitor_interval, "torchrun's polling time; not needed, an end is noticed at once");
+  field("max-restarts", o.max_restarts, "maximum number of restarts of all ranks after a failure");
+  field("min-uptime", o.min_uptime, "no restart after the same failure twice within this time of the start");
+  field("shutdown-timeout", o.shutdown_timeout, "time from SIGTERM to SIGKILL when ranks are stopped");
+  field("signals-to-handle", o.signals_to_handle, "signals forwarded to the ranks");
+  field("stall-timeout", o.stall_timeout, "report ranks that make no progress for this long");
+  field("on-stall", o.on_stall, "what to do when ranks make no progress");
+  field("monitor-interval", o.monitor_interval, "torchrun's polling interval; accepted, without effect");
 }
 
 struct StreamOptions {
@@ -130,21 +131,21 @@ struct StreamOptions {
 template <class Visitor>
 void visit_fields(StreamOptions& o, Visitor&& field) {
   field("log-dir", o.log_dir, "folder for the output of the ranks");
-  field("redirects,r", o.redirects, "streams that go to files only");
-  field("tee,t", o.tee, "streams that go to files and to the terminal, with a prefix; all: show every rank");
-  field("local-ranks-filter", o.local_ranks_filter, "local ranks to show on the terminal; empty: all");
-  field("duplicate-stdout-filters", o.duplicate_stdout_filters, "torchrun's; only empty");
-  field("duplicate-stderr-filters", o.duplicate_stderr_filters, "torchrun's; only empty");
-  field("logs-specs", o.logs_specs, "torchrun's; only none");
-  field("event-log-handler", o.event_log_handler, "torchrun's; only null");
-  field("numa-binding", o.numa_binding, "torchrun's; only none");
-  field("quiet,q", o.quiet, "say nothing but errors");
+  field("redirects,r", o.redirects, "streams to write to files only");
+  field("tee,t", o.tee, "streams to write to files and show with a prefix; all: show every rank");
+  field("local-ranks-filter", o.local_ranks_filter, "local ranks to show on the terminal; empty: no filter");
+  field("duplicate-stdout-filters", o.duplicate_stdout_filters, "torchrun's; must be empty");
+  field("duplicate-stderr-filters", o.duplicate_stderr_filters, "torchrun's; must be empty");
+  field("logs-specs", o.logs_specs, "torchrun's; must be none");
+  field("event-log-handler", o.event_log_handler, "torchrun's; must be null");
+  field("numa-binding", o.numa_binding, "torchrun's; must be none");
+  field("quiet,q", o.quiet, "print only errors");
   field("json", o.json, "print the result as one JSON object");
-  field("dry-run", o.dry_run, "print ranks, devices, variables and command lines, and end");
-  field("detach", o.detach, "start the run in a session of its own, print its name, and return");
+  field("dry-run", o.dry_run, "print ranks, devices, variables and command lines; start nothing");
+  field("detach", o.detach, "run in the background in a new session; print the job's name");
 }
 
-// The flags of `accelerate launch` for data parallelism. What is not given may come from its file.
+// The flags of `accelerate launch` for data parallelism. Unset ones may come from its config file.
 struct AccelerateOptions {
   std::optional<int> num_processes;
   std::optional<int> num_machines;
@@ -171,28 +172,28 @@ struct AccelerateOptions {
 
 template <class Visitor>
 void visit_fields(AccelerateOptions& o, Visitor&& field) {
-  field("num-processes", o.num_processes, "ranks on all hosts together");
+  field("num-processes", o.num_processes, "total number of ranks on all hosts");
   field("num-machines", o.num_machines, "number of hosts");
-  field("machine-rank", o.machine_rank, "which of the hosts this is, from 0");
+  field("machine-rank", o.machine_rank, "rank of this host, from 0");
   field("main-process-ip", o.main_process_ip, "address of host 0");
-  field("main-process-port", o.main_process_port, "port of rank 0; 0: any free one");
+  field("main-process-port", o.main_process_port, "port of rank 0; 0: a free port");
   field("gpu-ids", o.gpu_ids, "GPUs to use: all, or 0,1");
-  field("multi-gpu", o.multi_gpu, "every visible GPU");
-  field("cpu", o.cpu, "use no GPU");
+  field("multi-gpu", o.multi_gpu, "use every visible GPU");
+  field("cpu", o.cpu, "run on the CPU only");
   field("mixed-precision", o.mixed_precision, "no, fp16 or bf16; for scripts that use Accelerate");
   field("num-cpu-threads-per-process", o.num_cpu_threads_per_process, "OMP_NUM_THREADS of each rank");
-  field("enable-cpu-affinity", o.enable_cpu_affinity, "let Accelerate bind ranks to the cores near their GPU");
-  field("debug", o.debug, "let Accelerate check shapes before each collective");
-  field("dynamo-backend", o.dynamo_backend, "compiler of torch.compile; no: none");
-  field("dynamo-mode", o.dynamo_mode, "default, reduce-overhead or max-autotune");
-  field("dynamo-use-fullgraph", o.dynamo_use_fullgraph, "compile the whole model as one graph");
-  field("dynamo-use-dynamic", o.dynamo_use_dynamic, "compile for changing shapes");
+  field("enable-cpu-affinity", o.enable_cpu_affinity, "Accelerate: bind ranks to the cores near their GPU");
+  field("debug", o.debug, "Accelerate: check shapes before each collective");
+  field("dynamo-backend", o.dynamo_backend, "backend of torch.compile; no: do not compile");
+  field("dynamo-mode", o.dynamo_mode, "mode of torch.compile: default, reduce-overhead, max-autotune");
+  field("dynamo-use-fullgraph", o.dynamo_use_fullgraph, "compile the whole model as a single graph");
+  field("dynamo-use-dynamic", o.dynamo_use_dynamic, "compile with dynamic shapes");
   field("dynamo-use-regional-compilation", o.dynamo_use_regional_compilation, "compile repeated blocks once");
-  field("same-network", o.same_network, "taken; hosts meet at one address in any case");
-  field("config-file", o.config_file, "the YAML or JSON file of `accelerate config`; flags win over it");
+  field("same-network", o.same_network, "accepted, without effect");
+  field("config-file", o.config_file, "YAML or JSON file of `accelerate config`; flags take precedence");
 }
 
-// The command line of `tandem run`. Each group has checks of its own, since flags that contradict each other are near.
+// The command line of `tandem run`. Each group validates itself: flags that can contradict each other share a group.
 struct LaunchOptions {
   PlacementOptions placement;
   HostOptions hosts;
@@ -209,9 +210,9 @@ void visit_fields(LaunchOptions& o, Visitor&& field) {
   field("", o.hosts, "hosts");
   field("", o.program, "program");
   field("", o.environment, "environment");
-  field("", o.life, "life and death");
+  field("", o.life, "restarts and shutdown");
   field("", o.streams, "output");
-  field("", o.accelerate, "from accelerate launch");
+  field("", o.accelerate, "flags of accelerate launch");
 }
 
 void validate(const PlacementOptions& options);
@@ -222,7 +223,7 @@ void validate(const LifeOptions& options);
 void validate(const StreamOptions& options);
 void validate(const AccelerateOptions& options);
 
-// Whose command line it is: its defaults, and its name in errors.
+// The tool whose command line this is: it decides the defaults and the name in error messages.
 enum class Dialect {
   Tandem,
   Torchrun,

@@ -8,6 +8,7 @@
 
 #include "base/temp_test.h"
 #include "base/text.h"
+#include "launch/facts_test.h"
 
 namespace tandem {
 namespace {
@@ -21,22 +22,11 @@ LaunchOptions load(const Args& args, Dialect dialect = Dialect::Tandem) {
   return options;
 }
 
-// "message | hint" of what goes wrong.
 std::string failure_of(const Args& args, Dialect dialect = Dialect::Tandem) {
-  try {
-    load(args, dialect);
-  } catch (const Error& error) {
-    return error.message() + " | " + error.hint();
-  }
-  return "no error";
+  return failure_text([&] { load(args, dialect); });
 }
 
-std::string message_of(const Args& args) {
-  const std::string failure = failure_of(args);
-  return failure.substr(0, failure.find(" | "));
-}
-
-// The value of a field after loading, as people write it.
+// The value of a field after loading, as text.
 std::string value_after(const Args& args, const std::string& name) {
   LaunchOptions options;
   const LoadedConfig loaded = load_config(options, args, run_text(Dialect::Tandem));
@@ -53,7 +43,7 @@ struct FlagRow {
   std::string value;
 };
 
-// Every flag of torchrun that takes a value, with one that it takes.
+// Every flag of torchrun that takes a value, with a valid value.
 const std::vector<FlagRow> kTorchrunFlags = {{"nnodes", "2"},
                                              {"nproc-per-node", "auto"},
                                              {"rdzv-backend", "c10d"},
@@ -146,7 +136,7 @@ TEST(LaunchOptions, TakeTorchrunsVariableForTheGraceUnlessAFlagSaysIt) {
   EXPECT_EQ(load({}).life.shutdown_timeout, 90s);
   EXPECT_EQ(load({"--shutdown-timeout", "5"}).life.shutdown_timeout, 5s);
   const TempVariable wrong("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "long");
-  EXPECT_EQ(message_of({}), "TORCH_ELASTIC_SHUTDOWN_TIMEOUT is long, not a time");
+  EXPECT_EQ(lacks(failure_of({}), {"config: ", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT is long"}), "");
 }
 
 TEST(LaunchOptions, ComeBackFromTheFileTheyAreStoredIn) {
@@ -158,98 +148,86 @@ TEST(LaunchOptions, ComeBackFromTheFileTheyAreStoredIn) {
   EXPECT_EQ(config_yaml(fields_of(loaded)), config_yaml(fields_of(stored)));
 }
 
-TEST(LaunchOptions, RefuseCountsAndPlacesThatMakeNoSense) {
-  EXPECT_EQ(failure_of({"-n", "0"}),
-            "nproc-per-node is 0, not a number of ranks from 1 to 4096 (--nproc-per-node) | try `tandem run -n 2 ...`");
-  EXPECT_EQ(message_of({"-n", "4097"}),
-            "nproc-per-node is 4097, not a number of ranks from 1 to 4096 (--nproc-per-node)");
-  EXPECT_EQ(message_of({"-n", "xpu"}),
-            "tandem run: --nproc-per-node: 'xpu' was given, allowed is a number, auto, gpu, cpu or unset");
-  EXPECT_EQ(
-      failure_of({"--nnodes", "1:4"}),
-      "nnodes is 1:4, and the number of hosts cannot change during a run (--nnodes) | give one number: --nnodes 4");
-  EXPECT_EQ(message_of({"--nnodes", "1:1"}), "no error");
-  EXPECT_EQ(message_of({"--nnodes", "0"}), "nnodes is 0, not a number of hosts from 1 to 4096 (--nnodes)");
-  EXPECT_EQ(message_of({"--nnodes", "2", "--node-rank", "2"}),
-            "node-rank is 2, and nnodes is 2: hosts count from 0 to 1 (--nnodes, --node-rank)");
-  EXPECT_EQ(message_of({"--nnodes", "2", "--standalone"}),
-            "standalone is one host, and nnodes is 2 (--nnodes, --standalone)");
-  EXPECT_EQ(message_of({"--master-port", "65536"}), "master-port is 65536, not a port from 0 to 65535 (--master-port)");
-  EXPECT_EQ(message_of({"--device="}), "device is empty (--device)");
-}
+struct RefusedRow {
+  Args args;
+  std::string setting;  // and its value
+  std::string fact;     // what is allowed, or what to do
+};
 
-TEST(LaunchOptions, RefuseRendezvousThatTandemDoesNotDo) {
-  EXPECT_EQ(failure_of({"--rdzv-backend", "etcd-v2"}),
-            "rdzv-backend is etcd-v2, and tandem needs no etcd: hosts meet at rank 0 (--rdzv-backend) | use --nnodes, "
-            "--node-rank and --master-addr");
-  EXPECT_EQ(message_of({"--rdzv-backend", "zeus"}), "rdzv-backend is zeus, not static or c10d (--rdzv-backend)");
-  EXPECT_EQ(message_of({"--rdzv-endpoint", "host:port"}),
-            "rdzv-endpoint is host:port, not host:port (--rdzv-endpoint)");
-  EXPECT_EQ(message_of({"--rdzv-conf", "timeout=900,store_type=tcp"}), "no error");
-  EXPECT_EQ(message_of({"--rdzv-conf", "store_type=file"}),
-            "rdzv-conf holds store_type=file, which tandem does not do (--rdzv-conf)");
-  EXPECT_EQ(message_of({"--rdzv-conf", "colour=red"}),
-            "rdzv-conf holds colour=red, which tandem does not do (--rdzv-conf)");
-}
-
-TEST(LaunchOptions, RefuseWhatOnlyTorchrunDoesAndSayWhatToDoInstead) {
-  EXPECT_EQ(failure_of({"--numa-binding", "node"}),
-            "numa-binding is node, which only torchrun does (--numa-binding) | start the program through numactl");
-  EXPECT_EQ(failure_of({"--logs-specs", "mine"}),
-            "logs-specs is mine, which only torchrun does (--logs-specs) | use --log-dir, --redirects and --tee");
-  EXPECT_EQ(
-      failure_of({"--event-log-handler", "console"}),
-      "event-log-handler is console, which only torchrun does (--event-log-handler) | read launch.jsonl of the log "
-      "folder: it has every start, end and restart");
-  for (const char* name : {"duplicate-stdout-filters", "duplicate-stderr-filters"}) {
-    EXPECT_EQ(failure_of({str("--", name), "apple"}),
-              str(name, " is apple, which only torchrun does (--", name,
-                  ") | search the rankN.log files of the log folder, for example with grep"));
+void expect_refused(const std::vector<RefusedRow>& rows) {
+  for (const RefusedRow& row : rows) {
+    EXPECT_EQ(lacks(failure_of(row.args), {"usage: ", row.setting, row.fact}), "");
   }
-  EXPECT_EQ(message_of({"--start-method", "fork"}),
-            "start-method is fork, and every rank is a fresh process (--start-method)");
 }
 
-TEST(LaunchOptions, RefuseContradictionsAndTimesBelowNothing) {
-  EXPECT_EQ(message_of({"-m", "--no-python", "x"}),
-            "module and no-python exclude each other: only Python has modules (--module, --no-python)");
-  EXPECT_EQ(message_of({"--max-restarts", "-1"}), "max-restarts is -1, less than none (--max-restarts)");
-  EXPECT_EQ(message_of({"--stall-timeout", "0"}), "stall-timeout is 0s, no time at all (--stall-timeout)");
-  EXPECT_EQ(message_of({"--signals-to-handle", "SIGTERM,SIGKILL"}),
-            "signals-to-handle holds SIGKILL, which is no signal that can be passed on (--signals-to-handle)");
-  EXPECT_EQ(message_of({"--monitor-interval", "-1"}), "monitor-interval is -1, less than nothing (--monitor-interval)");
-  EXPECT_EQ(message_of({"--local-ranks-filter", "0,-1"}),
-            "local-ranks-filter holds -1, which is no rank (--local-ranks-filter)");
-  EXPECT_EQ(message_of({"-r", "all"}), "redirects is all, which only tee knows (--redirects)");
-  EXPECT_EQ(message_of({"-x", "=1"}), "export is '=1', which names no variable (--export)");
-  EXPECT_EQ(message_of({"--role="}), "role is empty (--role)");
+TEST(LaunchOptions, RefuseCountsAndPlacesOutOfRange) {
+  expect_refused({{{"-n", "0"}, "nproc-per-node is 0", "1 to 4096 (--nproc-per-node)"},
+                  {{"-n", "4097"}, "nproc-per-node is 4097", "1 to 4096 (--nproc-per-node)"},
+                  {{"-n", "xpu"}, "--nproc-per-node: 'xpu'", "a number, auto, gpu, cpu or unset"},
+                  {{"--nnodes", "1:4"}, "nnodes is 1:4", "--nnodes 4"},
+                  {{"--nnodes", "0"}, "nnodes is 0", "1 to 4096 (--nnodes)"},
+                  {{"--nnodes", "2", "--node-rank", "2"}, "node-rank is 2", "0 to 1"},
+                  {{"--nnodes", "2", "--standalone"}, "nnodes is 2", "(--nnodes, --standalone)"},
+                  {{"--master-port", "65536"}, "master-port is 65536", "0 to 65535 (--master-port)"},
+                  {{"--device="}, "device is empty", "(--device)"}});
+  EXPECT_EQ(failure_of({"--nnodes", "1:1"}), "no error");
+}
+
+TEST(LaunchOptions, RefuseRendezvousThatIsNotSupported) {
+  expect_refused({{{"--rdzv-backend", "etcd-v2"}, "rdzv-backend is etcd-v2", "--nnodes, --node-rank and --master-addr"},
+                  {{"--rdzv-backend", "zeus"}, "rdzv-backend is zeus", "static or c10d (--rdzv-backend)"},
+                  {{"--rdzv-endpoint", "host:port"}, "rdzv-endpoint is host:port", "(--rdzv-endpoint)"},
+                  {{"--rdzv-conf", "store_type=file"}, "store_type=file", "(--rdzv-conf)"},
+                  {{"--rdzv-conf", "colour=red"}, "colour=red", "join_timeout"}});
+  EXPECT_EQ(failure_of({"--rdzv-conf", "timeout=900,store_type=tcp"}), "no error");
+}
+
+TEST(LaunchOptions, RefuseWhatOnlyTorchrunSupportsAndNameTheAlternative) {
+  expect_refused({{{"--numa-binding", "node"}, "numa-binding is node", "numactl"},
+                  {{"--logs-specs", "mine"}, "logs-specs is mine", "--log-dir, --redirects and --tee"},
+                  {{"--event-log-handler", "console"}, "event-log-handler is console", "launch.jsonl"},
+                  {{"--duplicate-stdout-filters", "apple"}, "duplicate-stdout-filters is apple", "grep"},
+                  {{"--duplicate-stderr-filters", "apple"}, "duplicate-stderr-filters is apple", "grep"},
+                  {{"--start-method", "fork"}, "start-method is fork", "(--start-method)"}});
+}
+
+TEST(LaunchOptions, RefuseContradictionsAndNegativeTimes) {
+  expect_refused({{{"-m", "--no-python", "x"}, "module and no-python", "(--module, --no-python)"},
+                  {{"--max-restarts", "-1"}, "max-restarts is -1", "(--max-restarts)"},
+                  {{"--stall-timeout", "0"}, "stall-timeout is 0s", "(--stall-timeout)"},
+                  {{"--on-stall", "stop"}, "on-stall is stop", "--stall-timeout 5m"},
+                  {{"--signals-to-handle", "SIGTERM,SIGKILL"}, "SIGKILL", "(--signals-to-handle)"},
+                  {{"--monitor-interval", "-1"}, "monitor-interval is -1", "(--monitor-interval)"},
+                  {{"--local-ranks-filter", "0,-1"}, "-1", "(--local-ranks-filter)"},
+                  {{"-r", "all"}, "redirects is all", "--tee all"},
+                  {{"-x", "=1"}, "export is '=1'", "-x NAME=value"},
+                  {{"--role="}, "role is empty", "(--role)"}});
 }
 
 TEST(LaunchOptions, RefuseWhatIsNotDataParallelismByItsName) {
-  const std::vector<std::pair<std::string, std::string>> rows = {
-      {"--use_fsdp", "FSDP, which shards the model"},
-      {"--fsdp_offload_params=true", "FSDP, which shards the model"},
-      {"--use-deepspeed", "for DeepSpeed"},
-      {"--deepspeed_config_file", "for DeepSpeed"},
-      {"--zero_stage=2", "for DeepSpeed"},
-      {"--offload_optimizer_device", "for DeepSpeed"},
-      {"--gradient_accumulation_steps=16", "for DeepSpeed"},
-      {"--use_megatron_lm", "Megatron-LM, which splits the model"},
-      {"--megatron_lm_tp_degree", "Megatron-LM, which splits the model"},
-      {"--use_parallelism_config", "tensor, context or sequence parallelism"},
-      {"--parallelism_config_tp_size", "tensor, context or sequence parallelism"},
-      {"--tpu", "for TPUs"},
-      {"--vm", "for TPUs"},
-      {"--fp8_backend", "FP8 training"},
-      {"--aws_access_key_id", "for SageMaker"},
-      {"--mpirun_hostfile", "a start by mpirun"},
-      {"--ipex", "for Intel's devices"},
-      {"--use_xpu", "for Intel's devices"}};
+  const std::vector<std::pair<std::string, std::string>> rows = {{"--use_fsdp", "FSDP"},
+                                                                 {"--fsdp_offload_params=true", "FSDP"},
+                                                                 {"--use-deepspeed", "DeepSpeed"},
+                                                                 {"--deepspeed_config_file", "DeepSpeed"},
+                                                                 {"--zero_stage=2", "DeepSpeed"},
+                                                                 {"--offload_optimizer_device", "DeepSpeed"},
+                                                                 {"--gradient_accumulation_steps=16", "DeepSpeed"},
+                                                                 {"--use_megatron_lm", "Megatron-LM"},
+                                                                 {"--megatron_lm_tp_degree", "Megatron-LM"},
+                                                                 {"--use_parallelism_config", "tensor, context"},
+                                                                 {"--parallelism_config_tp_size", "tensor, context"},
+                                                                 {"--tpu", "TPU"},
+                                                                 {"--vm", "TPU"},
+                                                                 {"--fp8_backend", "FP8"},
+                                                                 {"--aws_access_key_id", "SageMaker"},
+                                                                 {"--mpirun_hostfile", "mpirun"},
+                                                                 {"--ipex", "Intel"},
+                                                                 {"--use_xpu", "Intel"}};
   for (const auto& [flag, paradigm] : rows) {
-    EXPECT_EQ(
-        failure_of({flag, "x"}, Dialect::Accelerate),
-        str("accelerate launch: ", flag.substr(0, flag.find('=')), ": this is ", paradigm,
-            ", and tandem does data parallelism only | run the real `accelerate launch` for it, or leave it out"));
+    const std::string named = str("usage: accelerate launch: ", flag.substr(0, flag.find('=')), ": ");
+    EXPECT_EQ(lacks(failure_of({flag, "x"}, Dialect::Accelerate),
+                    {named, paradigm, "data parallelism only", "`accelerate launch`"}),
+              "");
   }
 }
 

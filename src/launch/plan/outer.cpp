@@ -15,7 +15,7 @@ namespace {
 
 [[noreturn]] void refuse_variables(const std::string& launcher, const std::string& fault) {
   fail(ErrorKind::Launch, str(launcher, "'s environment: ", fault),
-       "start the program as that launcher does, or unset these variables to start a job of its own");
+       "start it through that launcher, or unset these variables to start a separate run");
 }
 
 // Reads the variables of one launcher.
@@ -50,16 +50,17 @@ class Reader {
 
 OuterJob checked(OuterJob job) {
   const auto check = [&](const char* name, int value, int size) {
-    if (value >= size) refuse_variables(job.launcher, str(name, ' ', value, " of ", size));
+    if (value >= size) refuse_variables(job.launcher, str(name, " is ", value, ", must be below ", size));
   };
   check("rank", job.rank, job.size);
   check("local rank", job.local_rank, job.local_size);
   check("node", job.node, job.num_nodes);
-  if (job.local_size > job.size) refuse_variables(job.launcher, str(job.local_size, " local ranks of ", job.size));
+  if (job.local_size > job.size)
+    refuse_variables(job.launcher, str(job.local_size, " local ranks, but only ", job.size, " ranks"));
   return job;
 }
 
-// Below the range from which the kernel hands out ports, so that no stranger has it by chance.
+// Below the kernel's range of ephemeral ports, so that no other program gets it by chance.
 int port_for(std::uint64_t number) { return 20000 + static_cast<int>(number % 10000); }
 
 std::uint64_t fnv1a(std::string_view text) {
@@ -88,7 +89,7 @@ OuterJob read_torchrun(const Lookup& lookup) {
   return checked(std::move(job));
 }
 
-// How one family of MPI launchers names things.
+// The variables of one family of MPI launchers.
 struct MpiNames {
   const char* launcher;
   const char* rank;
@@ -105,7 +106,7 @@ constexpr std::array kMpiFamilies = {
     MpiNames{"MPI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
 };
 
-// What tells two jobs apart is the launcher's own name for each, the same in all its tasks.
+// The launcher's job id is the same in all tasks of a job, and differs between jobs.
 int mpi_port(const Lookup& lookup) {
   for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}) {
     if (const auto id = lookup(name)) return port_for(fnv1a(*id));
@@ -127,15 +128,15 @@ OuterJob read_mpi(const Lookup& lookup, const MpiNames& names) {
   return checked(std::move(job));
 }
 
-// A step is what srun started. The script of sbatch and the shell of salloc have no such number, or one of the highest,
-// which Slurm keeps for them.
+// srun starts a step. The script of sbatch and the shell of salloc have no step id, or one of the highest numbers,
+// which Slurm reserves for them.
 bool is_slurm_step(const Lookup& lookup) {
   constexpr unsigned long long kFirstReserved = 0xffff'fff0;
   const auto step = lookup("SLURM_STEP_ID");
   return step && lookup("SLURM_PROCID") && to_unsigned(*step).value_or(0) < kFirstReserved;
 }
 
-// The tasks of one node out of "2(x3),1": three nodes with two each, then one with one.
+// The number of tasks on a node, from a list such as "2(x3),1": three nodes with two tasks each, then one with one.
 int slurm_local_size(const Reader& reader, int node) {
   const std::string list = reader.text(reader.either("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"));
   unsigned long long first_node_after = 0;
@@ -145,15 +146,15 @@ int slurm_local_size(const Reader& reader, int node) {
     const bool is_repeated = bracket != part.npos && part.ends_with(')');
     const auto nodes = is_repeated ? to_unsigned(part.substr(bracket + 2, part.size() - bracket - 3)) : 1;
     if (!tasks || *tasks > INT_MAX || !nodes || (bracket != part.npos && !is_repeated)) {
-      refuse_variables(reader.launcher(), str("tasks per node '", list, "' cannot be read"));
+      refuse_variables(reader.launcher(), str("tasks per node '", list, "' cannot be parsed"));
     }
     first_node_after += *nodes;
     if (static_cast<unsigned long long>(node) < first_node_after) return static_cast<int>(*tasks);
   }
-  refuse_variables(reader.launcher(), str("tasks per node '", list, "' do not reach node ", node));
+  refuse_variables(reader.launcher(), str("tasks per node '", list, "' has no entry for node ", node));
 }
 
-// "gpu[003-005,9],login1" begins with gpu003, "rack[1-2]n[0-7]" with rack1n0.
+// The first host of a node list: gpu003 of "gpu[003-005,9],login1", rack1n0 of "rack[1-2]n[0-7]".
 std::string first_host(const Reader& reader, std::string_view list) {
   std::string host;
   for (std::size_t at = 0; at < list.size() && list[at] != ','; ++at) {
@@ -162,7 +163,7 @@ std::string first_host(const Reader& reader, std::string_view list) {
       continue;
     }
     const std::size_t end = list.find(']', at);
-    if (end == list.npos) refuse_variables(reader.launcher(), str("node list '", list, "' cannot be read"));
+    if (end == list.npos) refuse_variables(reader.launcher(), str("node list '", list, "' cannot be parsed"));
     host += list.substr(at + 1, list.find_first_of("-,]", at) - at - 1);
     at = end;
   }
@@ -178,7 +179,7 @@ OuterJob read_slurm(const Lookup& lookup) {
                .node = reader.number("SLURM_NODEID"),
                .num_nodes = reader.number(reader.either("SLURM_STEP_NUM_NODES", "SLURM_NNODES"))};
   job.local_size = slurm_local_size(reader, job.node);
-  // A lone host may not know its own name.
+  // On one node the loopback address works even where the host cannot resolve its own name.
   const std::string nodes = reader.text(reader.either("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"));
   job.master_addr = job.num_nodes == 1 ? "127.0.0.1" : first_host(reader, nodes);
   // Steps of one job may run side by side.
@@ -195,7 +196,7 @@ OuterJob read_outer_job(const Lookup& lookup) {
   if (is_torchrun(lookup)) return read_torchrun(lookup);
   const bool in_step = is_slurm_step(lookup);
   for (const MpiNames& names : kMpiFamilies) {
-    // srun sets PMI_RANK as well; mpirun's servers are a Slurm step, in which the tasks get all of MPI's names.
+    // srun sets PMI_RANK too. Under mpirun inside a Slurm step, the tasks have MPI's local rank as well.
     if (lookup(names.rank) && (!in_step || lookup(names.local_rank))) return read_mpi(lookup, names);
   }
   return in_step ? read_slurm(lookup) : OuterJob{};

@@ -27,14 +27,14 @@ std::string random_hex() {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::array<unsigned char, 3> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    fail(ErrorKind::Internal, "the kernel gave no random bytes for the name of the run", "try again");
+    fail(ErrorKind::Internal, "getrandom() failed for the name of the run", "try again");
   }
   std::string hex;
   for (const unsigned char byte : bytes) hex += str(kDigits[byte >> 4U], kDigits[byte & 15U]);
   return hex;
 }
 
-// How many ranks were asked for on this host; nothing: the devices decide.
+// The number of ranks requested on this host; nothing: one per device.
 std::optional<int> wanted_ranks(const PlacementOptions& options, const Surroundings& here) {
   const auto num_gpus = static_cast<int>(here.gpus.size());
   const bool on_gpus = options.device ? *options.device != "cpu" : num_gpus > 0;
@@ -46,8 +46,8 @@ std::optional<int> wanted_ranks(const PlacementOptions& options, const Surroundi
     case RankCount::Kind::Gpu: break;
   }
   if (on_gpus && num_gpus > 0) return std::nullopt;
-  fail(ErrorKind::Device, "nproc-per-node is gpu, and no GPU is visible",
-       "check CUDA_VISIBLE_DEVICES and --device; -n auto counts cores where there is no GPU");
+  fail(ErrorKind::Device, "nproc-per-node is gpu, but no GPU is visible",
+       "check CUDA_VISIBLE_DEVICES and --device; `-n auto` starts one rank per core without GPUs");
 }
 
 DevicePlan place_ranks(PlacementOptions options, bool strict, const Surroundings& here) {
@@ -56,7 +56,7 @@ DevicePlan place_ranks(PlacementOptions options, bool strict, const Surroundings
   return plan_devices(options.device, wanted_ranks(options, here), strict, here.gpus);
 }
 
-// The tasks of an outer launcher that share this host. It may show each of them one GPU only.
+// The tasks of an outer launcher on this host. The launcher may make a single GPU visible to each.
 DevicePlan place_tasks(const PlacementOptions& options, const Surroundings& here) {
   const int num_tasks = here.outer.local_size;
   if (options.device) return plan_devices(options.device, num_tasks, true, here.gpus);
@@ -68,7 +68,7 @@ DevicePlan place_tasks(const PlacementOptions& options, const Surroundings& here
   return plan;
 }
 
-// Where this host, or this task, is in the run.
+// The World of the first rank on this host, or of this task.
 World world_of(const HostPlan& hosts, int num_ranks, const OuterJob& outer) {
   if (hosts.joins) {
     return {.rank = outer.rank,
@@ -88,7 +88,7 @@ World world_of(const HostPlan& hosts, int num_ranks, const OuterJob& outer) {
 
 WorkerEnv worker_env(const LaunchOptions& options, const std::string& name, const HostPlan& hosts, int num_ranks,
                      const Surroundings& here) {
-  // A worker of torchrun has all of it already, and may find its store in torchrun itself.
+  // A worker of torchrun has these variables already, and torchrun itself may host the store.
   if (hosts.joins && here.outer.launcher == "torchrun") return read_worker_env(here.variable);
   return {.world = world_of(hosts, num_ranks, here.outer),
           .master_addr = hosts.master_addr,
@@ -100,26 +100,26 @@ WorkerEnv worker_env(const LaunchOptions& options, const std::string& name, cons
           .role_name = options.program.role};
 }
 
-// Where each rank is shown its own GPU, the list must be known.
+// With --virtual-local-rank the list must be explicit, since each rank is given one entry of it.
 std::optional<std::string> visible_devices(const DevicePlan& devices, bool one_each,
                                            const std::vector<std::string>& gpus) {
   if (devices.cuda_visible_devices || !one_each || gpus.empty()) return devices.cuda_visible_devices;
   return join(gpus, ",");
 }
 
-// What was asked for and makes no difference here.
+// Notes on flags that have no effect.
 std::vector<std::string> notes_of(const LaunchOptions& options, const Surroundings& here) {
   std::vector<std::string> notes;
   if (options.accelerate.multi_gpu && here.gpus.size() < 2) {
-    notes.push_back(str("multi-gpu, and ", here.gpus.empty() ? "no GPU is" : "one GPU is", " visible"));
+    notes.push_back(str("multi-gpu is set, but ", here.gpus.empty() ? "no GPU is" : "only one GPU is", " visible"));
   }
   if (options.life.monitor_interval != LifeOptions{}.monitor_interval) {
-    notes.emplace_back("monitor-interval was not needed: the end of a rank is noticed at once");
+    notes.emplace_back("monitor-interval has no effect: the exit of a rank is noticed at once");
   }
   return notes;
 }
 
-// Which GPU of the list a rank sees that sees one only; nothing on a CPU.
+// The one GPU that a rank sees with --virtual-local-rank; nothing on the CPU.
 std::optional<std::string> only_gpu(const LaunchPlan& plan, const std::string& device) {
   constexpr std::string_view kCuda = "cuda:";
   if (!plan.cuda_visible_devices || !device.starts_with(kCuda)) return std::nullopt;

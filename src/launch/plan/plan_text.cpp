@@ -6,7 +6,7 @@
 namespace tandem {
 namespace {
 
-// A port that is any free one is not known before the start.
+// A free port is not known before the start.
 std::vector<RankStart> starts_of(const LaunchPlan& plan) {
   std::vector<RankStart> starts;
   for (int i = 0; i < num_ranks(plan); ++i) {

@@ -28,14 +28,14 @@ std::string interpreter(const ProgramOptions& options, const Lookup& variable) {
   for (const char* name : {"python3", "python"}) {
     if (is_on_path(name, variable)) return name;
   }
-  fail(ErrorKind::Launch, "tandem: there is neither python3 nor python on PATH",
-       "name the interpreter: --python FILE; or --no-python if the program is not for Python");
+  fail(ErrorKind::Launch, "tandem: neither python3 nor python is on PATH",
+       "set --python FILE, or --no-python if the program is not a Python script");
 }
 
 void check_script(const std::string& script, const Surroundings& here) {
   std::error_code ignored;
   if (fs::exists(here.folder / script, ignored)) return;
-  fail(ErrorKind::Launch, str("cannot start ", script, ": there is no such file in ", here.folder),
+  fail(ErrorKind::Launch, str("cannot start ", script, ": not found in ", here.folder),
        "check the name and the folder; -m runs a module, --no-python a program on PATH");
 }
 
@@ -44,7 +44,7 @@ void check_program(const std::string& program, const Surroundings& here) {
   const fs::path file = here.folder / program;
   std::error_code ignored;
   if (has_slash ? is_program(file) : is_on_path(program, here.variable)) return;
-  if (program.empty()) fail(ErrorKind::Usage, "the name of the program is empty", "check the quotes and the variables");
+  if (program.empty()) fail(ErrorKind::Usage, "the name of the program is empty", "check quotes and shell variables");
   if (has_slash && fs::is_directory(file, ignored)) {
     fail(ErrorKind::Launch, str("cannot start ", program, ": it is a folder"), "name a program in it, or a .py file");
   }
@@ -52,12 +52,11 @@ void check_program(const std::string& program, const Surroundings& here) {
     fail(ErrorKind::Launch, str("cannot start ", program, ": it is not executable"),
          str("try `chmod +x ", program, "`, or name its interpreter, such as bash"));
   }
-  fail(ErrorKind::Launch,
-       str("cannot start ", program, ": there is no such ", has_slash ? "program" : "program on PATH"),
-       str("check the name; a program in this folder is ./", has_slash ? "NAME" : program));
+  fail(ErrorKind::Launch, str("cannot start ", program, ": not found", has_slash ? "" : " on PATH"),
+       str("check the name; a program in the current folder is ./", has_slash ? "NAME" : program));
 }
 
-// The part of a path or module that people know a run by: "src/train.py" and "package.train" are "train".
+// The name of a run: "train" for "src/train.py" and for the module "package.train".
 std::string short_name(const std::string& program, bool module) {
   std::string name = module ? program.substr(program.rfind('.') + 1) : fs::path(program).stem().string();
   std::ranges::replace_if(
@@ -65,7 +64,7 @@ std::string short_name(const std::string& program, bool module) {
   return name.empty() ? "run" : name;
 }
 
-// `python train.py` is known as train, too.
+// `python train.py` is named after the script, too.
 const std::string& known_word(const std::vector<std::string>& words) {
   const auto script = std::ranges::find_if(words, [](const std::string& word) { return word.ends_with(".py"); });
   return is_python(words.front()) && script != words.end() ? *script : words.front();
@@ -88,7 +87,8 @@ ProgramCommand program_command(const ProgramOptions& options, Dialect dialect, c
                                const Surroundings& here) {
   if (words.empty()) {
     const ProgramText text = run_text(dialect);
-    fail(ErrorKind::Usage, str(text.name, options.module ? ": -m was given no module" : ": no program was given"),
+    fail(ErrorKind::Usage,
+         str(text.name, options.module ? ": -m needs the name of a module" : ": no program was given"),
          str("try `", text.examples.front(), '`'));
   }
   const std::string& program = words.front();

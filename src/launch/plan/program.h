@@ -13,13 +13,13 @@ namespace tandem {
 
 // What every rank executes.
 struct ProgramCommand {
-  std::vector<std::string> words;       // an interpreter first, where there is one
-  std::size_t first_argument = 0;       // where the program's own arguments begin in `words`
-  std::filesystem::path script_folder;  // of a Python script; empty: it is none
+  std::vector<std::string> words;       // with the interpreter, if any
+  std::size_t first_argument = 0;       // index of the program's first argument in `words`
+  std::filesystem::path script_folder;  // of a Python script; empty for other programs
   std::string name;                     // "train"
 };
 
-// Makes sure that the program is there: a missing one is an Error of kind Usage (none was named) or Launch.
+// Checks that the program exists: an Error of kind Usage if none was given, of kind Launch if it is not found.
 ProgramCommand program_command(const ProgramOptions& options, Dialect dialect, const std::vector<std::string>& words,
                                const Surroundings& here);
 
@@ -27,11 +27,11 @@ ProgramCommand program_command(const ProgramOptions& options, Dialect dialect, c
 struct Unwrapped {
   Dialect dialect;
   std::vector<std::string> args;
-  std::optional<std::string> python;  // the interpreter that was to run it
+  std::optional<std::string> python;  // its interpreter
 };
 
-// `torchrun ...`, `accelerate launch ...`, `python -m torch.distributed.run ...` and their like, taken apart; nothing
-// for any other program.
+// Parses `torchrun ...`, `accelerate launch ...`, `python -m torch.distributed.run ...` and the like; nothing for any
+// other program.
 std::optional<Unwrapped> unwrap_launcher(const std::vector<std::string>& words);
 
 }  // namespace tandem

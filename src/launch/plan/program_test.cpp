@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <tandem/error.h>
 
+#include "launch/facts_test.h"
 #include "launch/plan/machine_test.h"
 
 namespace tandem {
@@ -39,34 +40,27 @@ TEST(Program, IsInterpretedByTheOneThatIsNamed) {
   EXPECT_EQ(machine.plan({"--python", "pypy3", "train.py"}).command.front(), "pypy3");
   machine.variables.erase("PYTHON_EXEC");
   machine.variables["PATH"] = machine.path();
-  EXPECT_EQ(
-      machine.failure({"train.py"}),
-      "tandem: there is neither python3 nor python on PATH | name the interpreter: --python FILE; or --no-python if "
-      "the program is not for Python");
+  EXPECT_EQ(lacks(machine.failure({"train.py"}), {"launch: ", "python3", "PATH", "--python FILE", "--no-python"}), "");
 }
 
 TEST(Program, ThatIsMissingIsNamedBeforeTheStart) {
   SampleMachine machine;
-  EXPECT_EQ(machine.failure({}), "tandem run: no program was given | try `tandem run -n 2 ./train --lr 3e-4`");
-  EXPECT_EQ(machine.failure({"-m"}), "tandem run: -m was given no module | try `tandem run -n 2 ./train --lr 3e-4`");
-  EXPECT_EQ(machine.failure({}, Dialect::Torchrun),
-            "torchrun: no program was given | try `torchrun --nproc-per-node 2 train.py`");
-  EXPECT_EQ(machine.failure({"trian.py"}),
-            "cannot start trian.py: there is no such file in " + machine.path() +
-                " | check the name and the folder; -m runs a module, --no-python a program on PATH");
-  EXPECT_EQ(
-      machine.failure({"local"}),
-      "cannot start local: there is no such program on PATH | check the name; a program in this folder is ./local");
-  EXPECT_EQ(machine.failure({"./prog"}),
-            "cannot start ./prog: there is no such program | check the name; a program in this folder is ./NAME");
+  EXPECT_EQ(lacks(machine.failure({}), {"usage: tandem run: ", "no program", "`tandem run -n 2 ./train --lr 3e-4`"}),
+            "");
+  EXPECT_EQ(lacks(machine.failure({"-m"}), {"usage: tandem run: ", "-m", "module"}), "");
+  EXPECT_EQ(lacks(machine.failure({}, Dialect::Torchrun),
+                  {"usage: torchrun: ", "no program", "`torchrun --nproc-per-node 2 train.py`"}),
+            "");
+  EXPECT_EQ(lacks(machine.failure({"trian.py"}), {"launch: ", "trian.py", machine.path(), "--no-python"}), "");
+  EXPECT_EQ(lacks(machine.failure({"local"}), {"launch: ", "local", "PATH", "./local"}), "");
+  EXPECT_EQ(lacks(machine.failure({"./prog"}), {"launch: ", "./prog", "./NAME"}), "");
 }
 
 TEST(Program, ThatIsNotExecutableIsSaidToBe) {
   SampleMachine machine;
   EXPECT_EQ(
-      machine.failure({"--no-python", "./train.py"}),
-      "cannot start ./train.py: it is not executable | try `chmod +x ./train.py`, or name its interpreter, such as "
-      "bash");
+      lacks(machine.failure({"--no-python", "./train.py"}), {"launch: ", "not executable", "`chmod +x ./train.py`"}),
+      "");
 }
 
 TEST(Program, GivesTheRunItsName) {

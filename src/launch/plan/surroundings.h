@@ -9,12 +9,12 @@
 
 namespace tandem {
 
-// What the machine is like. A value, so that a plan can be made for any machine.
+// The machine and environment of the launcher. A value, so that tests can plan for any machine.
 struct Surroundings {
   Lookup variable;
-  std::filesystem::path folder;   // the current one
-  std::vector<std::string> gpus;  // identifiers of those visible
-  int cores = 1;                  // usable ones
+  std::filesystem::path folder;   // current working directory
+  std::vector<std::string> gpus;  // ids of the visible GPUs
+  int cores = 1;                  // usable CPU cores
   bool kaggle = false;
   OuterJob outer;
 };

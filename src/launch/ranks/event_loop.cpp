@@ -23,7 +23,8 @@ bool is_ignored(int signal) {
 
 EventLoop::EventLoop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) {
-    fail(ErrorKind::Launch, str("no event queue: ", errno_text(errno)), "check the limit of open files (ulimit -n)");
+    fail(ErrorKind::Launch, str("cannot create an epoll instance: ", errno_text(errno)),
+         "check the limit of open files (ulimit -n)");
   }
 }
 
@@ -32,8 +33,8 @@ void EventLoop::watch(int fd, std::uint32_t events, std::function<void()> ready)
   event.events = events;
   event.data.fd = fd;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-    fail(ErrorKind::Launch, str("cannot watch descriptor ", fd, ": ", errno_text(errno)),
-         "check the limit of watches (/proc/sys/fs/epoll/max_user_watches)");
+    fail(ErrorKind::Launch, str("cannot watch file descriptor ", fd, ": ", errno_text(errno)),
+         "check the limit in /proc/sys/fs/epoll/max_user_watches");
   }
   ready_[fd] = std::move(ready);
 }
@@ -47,7 +48,7 @@ void EventLoop::wait(int timeout_ms) {
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
   for (int i = 0; i < count; ++i) {
     const auto found = ready_.find(events[static_cast<std::size_t>(i)].data.fd);
-    if (found == ready_.end()) continue;  // an earlier call of this round forgot it
+    if (found == ready_.end()) continue;  // removed by an earlier callback of this round
     const std::function<void()> ready = found->second;
     ready();
   }
@@ -60,7 +61,7 @@ SignalQueue::SignalQueue(std::span<const int> signals) {
     if (!is_ignored(signal)) ::sigaddset(&watched, signal);
   }
   sigset_t blocked = watched;
-  ::sigaddset(&blocked, SIGPIPE);  // a reader that is gone shows as EPIPE
+  ::sigaddset(&blocked, SIGPIPE);  // a closed reader is reported as EPIPE instead
   ::sigprocmask(SIG_BLOCK, &blocked, &before_);
   fd_ = Fd(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
 }
@@ -70,7 +71,7 @@ SignalQueue::~SignalQueue() {
   sigset_t pipe{};
   ::sigemptyset(&pipe);
   ::sigaddset(&pipe, SIGPIPE);
-  while (::sigtimedwait(&pipe, nullptr, &now) > 0) continue;  // one that is pending would end us below
+  while (::sigtimedwait(&pipe, nullptr, &now) > 0) continue;  // a pending one would kill this process when unblocked
   ::sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 

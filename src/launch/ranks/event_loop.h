@@ -11,17 +11,17 @@
 
 namespace tandem {
 
-// Calls back when a descriptor has something to say. All of a launcher happens in one thread, inside `wait`.
+// Calls back when a file descriptor is ready. The launcher is single-threaded: all callbacks run inside `wait`.
 class EventLoop {
  public:
   EventLoop();
 
-  // `ready` is called while any of `events` (EPOLLIN, EPOLLOUT) holds, and when the other end is gone.
+  // `ready` is called while any of `events` (EPOLLIN, EPOLLOUT) holds, and when the other end is closed.
   void watch(int fd, std::uint32_t events, std::function<void()> ready);
   void forget(int fd);
   bool watches(int fd) const { return ready_.contains(fd); }
 
-  // Waits until something happened or `timeout_ms` passed (-1: no limit), and calls everybody concerned.
+  // Waits for events, at most `timeout_ms` (-1: no limit), and calls back for each.
   void wait(int timeout_ms);
 
  private:
@@ -29,8 +29,8 @@ class EventLoop {
   std::unordered_map<int, std::function<void()>> ready_;
 };
 
-// Signals arrive as data instead of interrupting us, as long as this lives. One that is ignored when we start (SIGHUP
-// under nohup) stays ignored.
+// Receives signals through a file descriptor (signalfd) while this object lives. A signal that is ignored at the start
+// (SIGHUP under nohup) stays ignored.
 class SignalQueue {
  public:
   explicit SignalQueue(std::span<const int> signals);

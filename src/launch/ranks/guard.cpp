@@ -26,8 +26,8 @@ namespace {
 constexpr std::chrono::seconds kSweepLimit{10};
 constexpr int kLauncherFd = STDERR_FILENO + 1;
 
-// Nothing of the launcher's may be held open by its guard: a pipe would not end, a port would stay taken.
-void let_go_of_everything_but(int fd) {
+// The guard must not keep the launcher's files open: pipes would not end, and ports would stay in use.
+void close_all_but(int fd) {
   const int nothing = ::open("/dev/null", O_RDWR);
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, stream);
   ::dup2(fd, kLauncherFd);
@@ -35,17 +35,17 @@ void let_go_of_everything_but(int fd) {
   for (int other = kLauncherFd + 1; other < 4096; ++other) ::close(other);  // Linux before 5.9
 }
 
-// A fork that is not counted among our children: wait(2) for any of them neither sees it nor waits for it, so that
-// "no child is left" means that nothing of a rank is.
+// A fork without SIGCHLD: wait(2) for any child ignores it, so that "no child left" means that no process of a rank is
+// left.
 pid_t fork_aside() { return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr)); }
 
 [[noreturn]] void keep_watch(const std::string& run_id, Fd launcher) {
   ::setsid();
   sigset_t all;
   ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);  // only SIGKILL ends a guard early
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);  // only SIGKILL ends the guard early
   ::prctl(PR_SET_NAME, "tandem-guard");
-  let_go_of_everything_but(launcher.get());
+  close_all_but(launcher.get());
   pollfd ended{.fd = kLauncherFd, .events = POLLIN, .revents = 0};
   while (::poll(&ended, 1, -1) < 0) continue;
   const std::array<int, 1> except = {::getpid()};
@@ -61,8 +61,8 @@ void Guard::start() {
   Fd launcher = open_pidfd(::getpid());
   pid_ = launcher ? fork_aside() : -1;
   if (pid_ < 0) {
-    fail(ErrorKind::Launch, str("no guard process: ", errno_text(errno)),
-         "check the limits of processes and open files (ulimit -u, ulimit -n); Linux 5.3 or newer is needed");
+    fail(ErrorKind::Launch, str("cannot start the guard process: ", errno_text(errno)),
+         "check the limits of processes and open files (ulimit -u, ulimit -n); Linux 5.3 or newer is required");
   }
   if (pid_ == 0) keep_watch(run_id_, std::move(launcher));
   pidfd_ = open_pidfd(pid_);

@@ -6,8 +6,8 @@
 
 namespace tandem {
 
-// A process that outlives us. Should we end in any way before `dismiss`, it kills every process that carries the id of
-// the run in its environment: ranks, their children, and those that moved to a session of their own.
+// A process that outlives the launcher. If the launcher dies in any way before `dismiss`, the guard kills every process
+// with the id of the run in its environment: ranks, their children, and those in other sessions.
 class Guard {
  public:
   explicit Guard(std::string run_id);
@@ -15,8 +15,8 @@ class Guard {
   Guard& operator=(const Guard&) = delete;
 
   int pid() const { return pid_; }
-  int pidfd() const { return pidfd_.get(); }  // readable once somebody has killed it
-  void renew();                               // after that
+  int pidfd() const { return pidfd_.get(); }  // readable once the guard has been killed
+  void renew();                               // starts a new one after that
   void dismiss();
 
  private:

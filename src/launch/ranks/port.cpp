@@ -23,10 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A socket as the kernel's tables list it.
+// A socket in the tables of /proc/net.
 struct Socket {
   std::string inode;
-  std::string user;  // a number; empty where the table does not say
+  std::string user;  // numeric id; empty if the table has none
 };
 
 std::vector<std::string> words_of(std::string_view line) {
@@ -35,8 +35,8 @@ std::vector<std::string> words_of(std::string_view line) {
   return words;
 }
 
-// Columns: "0: 0100007F:733C 00000000:0000 0A ... uid timeout inode". Ports are hexadecimal, 0A is a listener; an inode
-// of 0 is a connection that only the kernel still knows.
+// Columns: "0: 0100007F:733C 00000000:0000 0A ... uid timeout inode". Ports are hexadecimal, 0A is the state LISTEN; an
+// inode of 0 is a connection that no process holds any more.
 std::optional<Socket> find_tcp_socket(int port) {
   const std::string both_families =
       str(read_if_there("/proc/net/tcp6").value_or(""), read_if_there("/proc/net/tcp").value_or(""));
@@ -54,7 +54,7 @@ std::optional<Socket> find_tcp_socket(int port) {
   return found;
 }
 
-// Columns: "Num: RefCount Protocol Flags Type St Inode Path", the path of an abstract name with '@' before it.
+// Columns: "Num: RefCount Protocol Flags Type St Inode Path"; '@' before the path marks an abstract name.
 std::optional<Socket> find_unix_socket(std::string_view name) {
   const std::string path = str('@', name);
   for (const std::string& line : split(read_if_there("/proc/net/unix").value_or(""), '\n')) {
@@ -83,7 +83,7 @@ std::optional<int> find_process(const std::string& inode) {
   return std::nullopt;
 }
 
-// For an error message: "python3 (process 4711: python3 train.py)", or as much as we may see.
+// For an error message: "python3 (process 4711: python3 train.py)", or less if we lack permission to see it.
 std::string describe_holder(const std::optional<Socket>& socket) {
   const auto pid = socket ? find_process(socket->inode) : std::nullopt;
   if (pid) {
@@ -92,12 +92,12 @@ std::string describe_holder(const std::optional<Socket>& socket) {
   }
   const bool is_known = socket && !socket->user.empty();
   const std::string whose = is_known ? str(" of user ", socket->user) : "";
-  return str("a process", whose, " that cannot be seen from here");
+  return str("a process", whose, " that is not visible from here");
 }
 
-constexpr const char* kPortHint = "leave the port out, and tandem takes a free one";
+constexpr const char* kPortHint = "leave the port out to use a free one";
 
-// On all addresses of the family, as rank 0 will listen. errno says why there is none.
+// Binds all addresses of the family, as rank 0 will. On failure the Fd is empty and errno is set.
 Fd bind_port(int family, int port) {
   Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return socket;
@@ -105,7 +105,7 @@ Fd bind_port(int family, int port) {
   const int no = 0;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  sockaddr_in6 address{};  // the port lies at the same place in both families
+  sockaddr_in6 address{};  // the port has the same offset in both address families
   address.sin6_family = static_cast<sa_family_t>(family);
   address.sin6_port = htons(static_cast<std::uint16_t>(port));
   const socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
@@ -116,7 +116,7 @@ Fd bind_port(int family, int port) {
   return socket;
 }
 
-// A host without IPv6 has only the other family; one where the port is taken for IPv6 has no use for half of it.
+// IPv4 only if the host has no IPv6; a port that is in use for IPv6 is in use.
 Fd bind_port(int port) {
   Fd socket = bind_port(AF_INET6, port);
   return socket || errno == EADDRINUSE || errno == EACCES ? std::move(socket) : bind_port(AF_INET, port);
@@ -129,7 +129,7 @@ int port_of(const Fd& socket) {
   return ntohs(address.sin6_port);
 }
 
-// A name in the kernel's own space (it begins with a zero byte, shown as '@'), which goes with the process.
+// An abstract Unix socket name (shown with a leading '@'), which the kernel frees with the process.
 std::string lock_name(int port) { return str("tandem-port-", port); }
 
 Fd take_name(int port) {
@@ -148,26 +148,26 @@ Fd take_name(int port) {
 }
 
 ReservedPort reserve_any() {
-  // The number may be another job's by name only for the moment between its two steps, or ours.
+  // The name of a free port can be taken only for a moment, by a launcher that is reserving it.
   for (int attempt = 0; attempt < 100; ++attempt) {
     Fd socket = bind_port(0);
     if (!socket) break;
     const int number = port_of(socket);
     if (Fd name = take_name(number)) return {.socket = std::move(socket), .name = std::move(name), .number = number};
   }
-  fail(ErrorKind::Launch, str("no free TCP port: ", errno_text(errno)), "check the limits of open sockets");
+  fail(ErrorKind::Launch, str("no free TCP port: ", errno_text(errno)), "check the limit of open sockets");
 }
 
 }  // namespace
 
 ReservedPort reserve_port(int wanted) {
   if (wanted == 0) return reserve_any();
-  if (wanted < 0 || wanted > 65535) fail(ErrorKind::Launch, str("port ", wanted, " is not from 1 to 65535"), kPortHint);
+  if (wanted < 0 || wanted > 65535) fail(ErrorKind::Launch, str("port ", wanted, " is not in 1 to 65535"), kPortHint);
   Fd name = take_name(wanted);
   if (!name) fail_held(wanted, find_unix_socket(lock_name(wanted)));
   Fd socket = bind_port(wanted);
   if (!socket && errno == EADDRINUSE) fail_held(wanted, find_tcp_socket(wanted));
-  if (!socket) fail(ErrorKind::Launch, str("port ", wanted, " cannot be had: ", errno_text(errno)), kPortHint);
+  if (!socket) fail(ErrorKind::Launch, str("port ", wanted, " cannot be reserved: ", errno_text(errno)), kPortHint);
   return {.socket = std::move(socket), .name = std::move(name), .number = wanted};
 }
 

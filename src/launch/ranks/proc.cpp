@@ -27,12 +27,12 @@ std::int64_t number_at(const std::vector<std::string>& fields, std::size_t at) {
 }  // namespace
 
 std::optional<ProcStat> parse_stat(std::string_view text) {
-  // A program may have spaces and brackets in its name: the last bracket ends it.
+  // The name may contain spaces and parentheses: it ends at the last one.
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
   const auto pid = to_integer(trim(text.substr(0, open)));
   if (open == text.npos || close == text.npos || close + 2 > text.size() || !pid) return std::nullopt;
-  const std::vector<std::string> fields = split(text.substr(close + 2), ' ');  // from the third one of proc(5) on
+  const std::vector<std::string> fields = split(text.substr(close + 2), ' ');  // from the third field of proc(5)
   if (fields.size() < 20 || fields.front().size() != 1) return std::nullopt;
   const std::int64_t ticks =
       number_at(fields, 11) + number_at(fields, 12) + number_at(fields, 13) + number_at(fields, 14);

@@ -22,10 +22,10 @@ struct Image {
   char** argv;
   char** environment;
   pid_t parent;
-  int error_pipe;  // closed by a successful exec; otherwise it carries errno to the parent
+  int error_pipe;  // closed by a successful exec; otherwise it passes errno to the parent
 };
 
-// Between vfork and exec: our memory is the parent's, so nothing but system calls.
+// Runs between vfork and exec, in the parent's memory: system calls only.
 [[noreturn]] void become(const ProcessPlan& plan, const Image& image) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -95,10 +95,10 @@ Process spawn(const ProcessPlan& plan) {
                     .environment = environment.data(),
                     .parent = ::getpid(),
                     .error_pipe = error_pipe.write.get()};
-  const pid_t pid = ::vfork();  // several times cheaper than fork, and the parent-death signal can still be set
+  const pid_t pid = ::vfork();  // several times cheaper than fork; unlike posix_spawn it allows PR_SET_PDEATHSIG
   if (pid < 0) {
-    fail(ErrorKind::Launch, str("no process for ", plan.command.front(), ": ", errno_text(errno)),
-         "check the limit of processes (ulimit -u) and the memory");
+    fail(ErrorKind::Launch, str("cannot start a process for ", plan.command.front(), ": ", errno_text(errno)),
+         "check the limit of processes (ulimit -u) and the free memory");
   }
   if (pid == 0) become(plan, image);
 
@@ -108,8 +108,8 @@ Process spawn(const ProcessPlan& plan) {
   int error = 0;
   if (::read(error_pipe.read.get(), &error, sizeof error) == sizeof error) fail_start(plan.command.front(), error);
   if (process.pidfd() < 0) {
-    fail(ErrorKind::Launch, str("no pidfd for ", plan.command.front(), ": ", errno_text(pidfd_error)),
-         pidfd_error == ENOSYS ? "Linux 5.3 or newer is needed" : "check the limit of open files (ulimit -n)");
+    fail(ErrorKind::Launch, str("cannot open a pidfd for ", plan.command.front(), ": ", errno_text(pidfd_error)),
+         pidfd_error == ENOSYS ? "Linux 5.3 or newer is required" : "check the limit of open files (ulimit -n)");
   }
   return process;
 }

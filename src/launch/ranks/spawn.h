@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-// How a process ended: by itself with a code, or by a signal.
+// How a process ended: with an exit code, or by a signal.
 struct ExitStatus {
   int code = 0;
   int signal = 0;  // 0: none
@@ -22,18 +22,18 @@ struct ExitStatus {
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
 
-// What to start, and with what.
+// What to start.
 struct ProcessPlan {
-  std::vector<std::string> command;      // the program is looked up on PATH unless it holds a slash
+  std::vector<std::string> command;      // the program is searched on PATH unless it contains a slash
   std::vector<std::string> environment;  // NAME=value
-  bool reads_input = false;              // shares our standard input; otherwise it reads nothing
+  bool reads_input = false;              // inherits our standard input; otherwise /dev/null
   int output = -1;                       // its standard output; -1: ours
   int error = -1;                        // its standard error; -1: ours
-  int inherited = -1;                    // one more descriptor of ours that it gets under the same number; -1: none
+  int inherited = -1;                    // one more file descriptor that it inherits; -1: none
 };
 
-// A child process in a session of its own, so that a signal to it reaches its children too, and Ctrl-C reaches only us.
-// It is killed when we die, and when this object goes while it runs.
+// A child process in its own session, so that signals to its group reach its children, and Ctrl-C reaches only the
+// launcher. It is killed when the launcher dies or when this object is destroyed.
 class Process {
  public:
   Process(int pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
@@ -49,17 +49,17 @@ class Process {
   int pidfd() const { return pidfd_.get(); }  // readable once the process has ended
   bool running() const { return pid_ > 0 && !status_; }
   const std::optional<ExitStatus>& status() const { return status_; }
-  Bytes peak_memory() const { return peak_memory_; }  // of the largest of it and its children; known after its end
+  Bytes peak_memory() const { return peak_memory_; }  // of the largest of its processes; set when it has ended
 
   void signal_group(int signal) const;
 
-  // Collects the status if the process has ended. True when it did so just now.
+  // Collects the exit status if the process has ended; true if this call did.
   bool reap();
 
-  // Lets go of a process that even SIGKILL does not end.
+  // Gives up on a process that SIGKILL does not end.
   void abandon() { pid_ = 0; }
 
-  // Waits for the end, without a limit.
+  // Waits for the process to end, without a limit.
   ExitStatus wait();
 
  private:

@@ -11,6 +11,7 @@
 
 #include "base/error_test.h"
 #include "base/text.h"
+#include "launch/facts_test.h"
 
 namespace tandem {
 namespace {
@@ -55,8 +56,8 @@ TEST(Spawn, JoinsBothStreamsAndGivesNothingToRead) {
 }
 
 TEST(Spawn, SaysWhyAProgramCannotBeStarted) {
-  EXPECT_EQ(message_of({"/no/such/program"}), "cannot start /no/such/program: No such file or directory");
-  EXPECT_EQ(message_of({"/etc/passwd"}), "cannot start /etc/passwd: Permission denied");
+  EXPECT_EQ(lacks(message_of({"/no/such/program"}), {"/no/such/program", "No such file or directory"}), "");
+  EXPECT_EQ(lacks(message_of({"/etc/passwd"}), {"/etc/passwd", "Permission denied"}), "");
 }
 
 TEST(Spawn, LeavesNoSignalBlockedInTheChild) {
@@ -70,7 +71,7 @@ TEST(Spawn, LeavesNoSignalBlockedInTheChild) {
 }
 
 TEST(Spawn, PutsTheChildIntoASessionOfItsOwn) {
-  // The first and the sixth word of a process's stat are its number and its session's.
+  // The first and sixth field of /proc/PID/stat are the pid and the session id.
   const char* script = "read pid a b c d session rest < /proc/$$/stat; echo $pid $session";
   const std::string output = run({"/bin/sh", "-c", script}).output;
   const std::vector<std::string> words = split(trim(output), ' ');

@@ -25,16 +25,16 @@ std::string since_text(Stopwatch::Clock::duration time) {
 void StallWatch::follow(const StallSample& sample, Time now) {
   const auto place = tracks_.try_emplace(sample.rank, Track{sample, sample, now, sample, now, now}).first;
   Track& track = place->second;
-  if (track.last.pid != sample.pid) track = {sample, sample, now, sample, now, now};  // started again
+  if (track.last.pid != sample.pid) track = {sample, sample, now, sample, now, now};  // restarted
   const bool wrote = sample.output_bytes != track.last.output_bytes;
-  // Over the whole limit, so that a moment's work, or a tick of the clock, counts for as little as it is.
+  // Averaged over the whole limit, so that a short burst of work does not count as activity.
   const double allowed = kIdleShare * std::max(seconds(limit_), seconds(now - track.idle_since));
   const double used = sample.cpu_seconds - track.idle_from.cpu_seconds;
   if (wrote || used < 0 || used >= allowed) {
     track.idle_from = sample;
     track.idle_since = now;
   }
-  // On average, since ranks that share a core are off it for a while.
+  // Averaged, since ranks that share a core are descheduled at times.
   const auto spinning = now - track.busy_since;
   const double spun = sample.cpu_seconds - track.busy_from.cpu_seconds;
   if (wrote || (spinning >= limit_ / 5 && spun < kBusyShare * seconds(spinning))) {

@@ -12,39 +12,39 @@
 
 namespace tandem {
 
-// What a rank that runs has done so far.
+// The activity of a running rank so far.
 struct StallSample {
   int rank = 0;
   char state = 'R';        // as in RankState
-  double cpu_seconds = 0;  // of it and all its descendants
+  double cpu_seconds = 0;  // of the rank and its descendants
   std::uint64_t output_bytes = 0;
   int pid = 0;
 };
 
 struct Stall {
   std::vector<int> ranks;
-  std::string text;  // one sentence: which ranks, since when, and in what state
+  std::string text;  // one sentence: which ranks, for how long, in what state
 
   friend bool operator==(const Stall&, const Stall&) = default;
 };
 
-// Finds ranks that are stuck. A rank is idle when for the limit it has written nothing and used less than 1 % of a
-// core; it spins when it has written nothing and used more than a tenth of one. Stuck are: ranks stopped for the limit;
-// all ranks, when all are idle; one rank, when it is idle and all others spin.
+// Detects ranks that hang. During the time limit, a rank is idle if it wrote nothing and used less than 1 % of a core;
+// it is busy-waiting if it wrote nothing and used more than 10 %. A stall is: ranks stopped (SIGSTOP) for the limit;
+// all ranks idle; or one rank idle while all others are busy-waiting.
 class StallWatch {
  public:
   using Time = Stopwatch::Clock::time_point;
 
   explicit StallWatch(std::chrono::milliseconds limit) : limit_(limit) {}
 
-  // To be called at least five times within the limit, with the ranks that run. Each stall is told once, and again only
-  // after things have moved.
+  // Call it at least five times per limit, with the running ranks. Each stall is reported once, and again only after
+  // some progress.
   std::optional<Stall> look(std::span<const StallSample> samples, Time now);
 
  private:
   enum class Kind { None, Stopped, AllIdle, OneIdle };
 
-  // A rank since it last did something else.
+  // The last activity of a rank.
   struct Track {
     StallSample last;
     StallSample idle_from;
@@ -54,7 +54,7 @@ class StallWatch {
     Time stopped_since;
   };
 
-  // What is wrong, and with which ranks.
+  // The kind of stall, and the ranks it concerns.
   struct Finding {
     Kind kind = Kind::None;
     std::vector<int> ranks;

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "launch/facts_test.h"
+
 namespace tandem {
 namespace {
 
@@ -11,7 +13,7 @@ using std::chrono::seconds;
 
 constexpr std::chrono::milliseconds kLimit = std::chrono::minutes(5);
 
-// Looks once every 30 s from 0 to `end`, and gives what was said, with the second at which it was.
+// Calls look() every 30 s from 0 to `end`, and returns the stalls with their times.
 struct Said {
   int second;
   Stall stall;
@@ -38,7 +40,7 @@ TEST(StallWatch, SaysOnceThatNoRankDoesAnything) {
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].second, 300);
   EXPECT_EQ(said[0].stall.ranks, (std::vector{0, 1}));
-  EXPECT_EQ(said[0].stall.text, "no rank has written anything or used the processor for 5m");
+  EXPECT_EQ(lacks(said[0].stall.text, {"no rank", "for 5m"}), "");
 }
 
 TEST(StallWatch, TakesOutputOrWorkOfOneRankForLife) {
@@ -86,7 +88,7 @@ TEST(StallWatch, NamesStoppedRanksAndHowToLetThemGoOn) {
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].second, 330);  // it last ran at 30
   EXPECT_EQ(said[0].stall.ranks, std::vector{2});
-  EXPECT_EQ(said[0].stall.text, "rank 2 has been stopped (SIGSTOP) for 5m: kill -CONT 102");
+  EXPECT_EQ(lacks(said[0].stall.text, {"rank 2", "SIGSTOP", "5m", "kill -CONT 102"}), "");
 
   const auto both = watch(300, [](int) {
     std::vector ranks{sleeping(0), sleeping(1)};
@@ -94,7 +96,7 @@ TEST(StallWatch, NamesStoppedRanksAndHowToLetThemGoOn) {
     return ranks;
   });
   ASSERT_EQ(both.size(), 1U);
-  EXPECT_EQ(both[0].stall.text, "ranks 0, 1 have been stopped (SIGSTOP) for 5m: kill -CONT 100 101");
+  EXPECT_EQ(lacks(both[0].stall.text, {"ranks 0, 1", "SIGSTOP", "5m", "kill -CONT 100 101"}), "");
 }
 
 TEST(StallWatch, NamesTheOneIdleRankWhileAllOthersSpin) {
@@ -104,7 +106,7 @@ TEST(StallWatch, NamesTheOneIdleRankWhileAllOthersSpin) {
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].second, 300);
   EXPECT_EQ(said[0].stall.ranks, std::vector{2});
-  EXPECT_EQ(said[0].stall.text, "rank 2 has been idle for 5m while the others compute");
+  EXPECT_EQ(lacks(said[0].stall.text, {"rank 2", "idle for 5m"}), "");
 }
 
 TEST(StallWatch, NamesTheIdleOneWhereTheOthersShareACore) {

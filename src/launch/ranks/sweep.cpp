@@ -23,12 +23,12 @@
 namespace tandem {
 namespace {
 
-// Reads files of /proc, one after the other, into one buffer that grows with the largest.
+// Reads files in /proc into one growing buffer, since a sweep reads thousands of them.
 class ProcReader {
  public:
   ProcReader() : proc_(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), buffer_(32'768) {}
 
-  // /proc/PID/NAME, valid until the next call; empty when it cannot be read.
+  // /proc/PID/NAME, valid until the next call; empty if it cannot be read.
   std::string_view read(int pid, std::string_view name) {
     std::array<char, 64> path{};
     char* end = std::to_chars(path.data(), path.data() + 16, pid).ptr;
@@ -45,7 +45,7 @@ class ProcReader {
     return {buffer_.data(), size};
   }
 
-  // In the order of their numbers. What the kernel started since the last batch of entries may be missing.
+  // In the order of pids. Processes started during the call may be missing.
   template <class Visit>
   void for_each_process(const Visit& visit) const {
     ::lseek(proc_.get(), 0, SEEK_SET);
@@ -69,7 +69,7 @@ class ProcReader {
   std::vector<char> buffer_;
 };
 
-// Whether an environment holds the entry, alone or with more after a slash.
+// Whether an environment has the entry, exactly or followed by a slash.
 bool holds(std::string_view environment, std::string_view entry) {
   for (std::size_t at = environment.find(entry); at != environment.npos; at = environment.find(entry, at + 1)) {
     const bool begins = at == 0 || environment[at - 1] == '\0';
@@ -79,7 +79,7 @@ bool holds(std::string_view environment, std::string_view entry) {
   return false;
 }
 
-// One run's processes, looked for again and again.
+// Finds the processes of a run.
 class Sweep {
  public:
   Sweep(ProcReader& reader, const std::string& run_id, std::span<const int> except)
@@ -92,12 +92,12 @@ class Sweep {
     });
   }
 
-  // How many were found; each was sent the signal.
+  // Sends SIGKILL to each process found, and returns their number.
   int kill_once() {
     int found = 0;
     for_each_member([&](int pid) {
       ++found;
-      // The handle comes before the second look: what the look confirms is what the handle holds, or it is dead.
+      // Check again after the pidfd is open: the pid may have been reused before that.
       const Fd handle = open_pidfd(pid);
       if (handle && is_member(pid)) send_signal(handle, SIGKILL);
     });
@@ -105,7 +105,7 @@ class Sweep {
   }
 
  private:
-  // A zombie has no environment any more.
+  // The environment of a zombie is empty.
   bool is_member(int pid) { return holds(reader_.read(pid, "environ"), entry_); }
 
   ProcReader& reader_;
@@ -117,7 +117,7 @@ class Sweep {
 constexpr std::chrono::milliseconds kLeftoverGrace{500};
 constexpr std::chrono::seconds kLeftoverLimit{10};
 
-// A child that has ended and is not collected yet; 0: none has, -1: there is no child. The guard is none (guard.cpp).
+// The pid of a zombie child; 0: no child has ended; -1: there is no child. The guard does not count (see guard.cpp).
 pid_t ended_child() {
   siginfo_t ended{};
   return ::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 ? ended.si_pid : -1;
@@ -143,7 +143,7 @@ std::string names_text(const std::vector<int>& pids) {
     names.emplace_back("...");
   }
   return str("the ranks left ", pids.size(), pids.size() == 1 ? " process" : " processes",
-             " behind, which tandem stops: ", join(names, ", "));
+             " behind; stopping: ", join(names, ", "));
 }
 
 }  // namespace
@@ -166,7 +166,7 @@ int kill_processes(const std::string& run_id, std::span<const int> except, Deadl
     empty_sweeps = found == 0 ? empty_sweeps + 1 : 0;
     if (found == 0) continue;
     if (limit.passed()) return found;
-    std::this_thread::sleep_for(pause);  // a large process needs a moment to go
+    std::this_thread::sleep_for(pause);  // a large process takes a moment to end
     pause = std::min(2 * pause, kLongestPause);
   }
   return 0;
@@ -189,7 +189,7 @@ void stop_leftovers(const std::string& run_id, int guard_pid, EventLoop& loop,
   say(names_text(left()));
   for (const int pid : left()) ::kill(pid, SIGTERM);
   wait_while_left(loop, kLeftoverGrace);
-  // The children of what is killed become ours, so it is done again until none is left.
+  // Children of killed processes become ours, so repeat until none is left.
   const std::array<int, 1> except = {guard_pid};
   const Deadline limit(kLeftoverLimit);
   while (any_left() && !limit.passed()) {

@@ -8,7 +8,6 @@
 #include <chrono>
 
 #include "base/text.h"
-#include "launch/ranks/proc.h"
 #include "launch/ranks/spawn.h"
 
 namespace tandem {
@@ -17,7 +16,7 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// A run of this test alone.
+// A run id for this test only.
 std::string run_id() {
   return str("sweep-", ::getpid(), '-', testing::UnitTest::GetInstance()->current_test_info()->name());
 }
@@ -26,7 +25,7 @@ Process sleeper(const std::vector<std::string>& environment) {
   return spawn({.command = {"/bin/sleep", "1000"}, .environment = environment});
 }
 
-// A shell that runs `script`, which says "ready" once it is.
+// A shell that runs `script`, once it has printed its first byte.
 Process shell(const std::string& script, const std::vector<std::string>& environment) {
   Pipe pipe = make_pipe();
   Process process =
@@ -105,20 +104,6 @@ TEST(KillProcesses, KillsOnceAndSaysHowManyWereThereWhenTheTimeIsUp) {
   EXPECT_EQ(kill_processes(run_id(), {}, Deadline(seconds(0))), 2);
   EXPECT_EQ(first.wait().signal, SIGKILL);
   EXPECT_EQ(second.wait().signal, SIGKILL);
-}
-
-TEST(ChildProcesses, AreThoseOfThatProcessOnly) {
-  const Process parent = shell("sleep 1000 & sleep 1000 & echo ready; wait", {"PATH=/usr/bin:/bin"});
-  EXPECT_EQ(child_processes(parent.pid()).size(), 2U);
-  EXPECT_EQ(std::ranges::count(child_processes(::getpid()), parent.pid()), 1);
-  const Process childless = sleeper({});
-  EXPECT_EQ(child_processes(childless.pid()), std::vector<int>{});
-}
-
-TEST(CommandOf, IsOneLineWithTheArguments) {
-  const Process script = shell("echo ready\nsleep 1000", {"PATH=/usr/bin:/bin"});
-  EXPECT_EQ(command_of(script.pid()), "/bin/sh -c echo ready sleep 1000");
-  EXPECT_EQ(command_of(0), "");
 }
 
 }  // namespace
