@@ -16,25 +16,26 @@
 namespace tandem {
 namespace {
 
-bool all_on_gpus(const RunPlace& place) {
-  return std::all_of(place.devices.begin(), place.devices.end(),
+bool all_on_gpus(const Topology& topology) {
+  return std::all_of(topology.devices.begin(), topology.devices.end(),
                      [](const std::string& device) { return device.find("cuda") != std::string::npos; });
 }
 
-bool all_apart(const RunPlace& place) {
-  return std::set(place.devices.begin(), place.devices.end()).size() == place.devices.size();
+bool all_apart(const Topology& topology) {
+  return std::set(topology.devices.begin(), topology.devices.end()).size() == topology.devices.size();
 }
 
 void refuse(bool is_wrong, const std::string& message, const std::string& hint) {
   if (is_wrong) fail(ErrorKind::Config, str("transport: ", message), hint);
 }
 
-void check_nccl(const RunPlace& place) {
-  refuse(!place.has_nccl, "nccl is not there",
+void check_nccl(const Topology& topology) {
+  refuse(!topology.has_nccl, "nccl is not there",
          "it needs a torch with CUDA and a GPU; --transport auto takes what there is");
-  refuse(!all_on_gpus(place), str("nccl moves CUDA tensors, but the ranks run on ", join(place.devices, ", ")),
+  refuse(!all_on_gpus(topology), str("nccl moves CUDA tensors, but the ranks run on ", join(topology.devices, ", ")),
          "give every rank a GPU, or take --transport shm");
-  refuse(!all_apart(place), str("nccl wants a GPU for each rank, but the ranks run on ", join(place.devices, ", ")),
+  refuse(!all_apart(topology),
+         str("nccl wants a GPU for each rank, but the ranks run on ", join(topology.devices, ", ")),
          "start fewer ranks, or take --transport shm");
 }
 
@@ -43,14 +44,16 @@ void check_one_host(const World& world) {
          "several hosts need a GPU for each rank and nccl; CPU ranks on several hosts have no transport yet");
 }
 
-TransportChoice best(const RunPlace& place) {
-  const int size = place.world.size;
+TransportChoice best(const Topology& topology) {
+  const int size = topology.world.size;
   if (size == 1) return {.kind = TransportKind::Solo, .why = "one rank has nobody to talk to"};
   const std::string on_gpus = str(size, " ranks with a GPU each");
-  if (all_on_gpus(place) && all_apart(place) && place.has_nccl) return {.kind = TransportKind::Nccl, .why = on_gpus};
-  check_one_host(place.world);
-  if (!all_on_gpus(place)) return {.kind = TransportKind::Shm, .why = str(size, " CPU ranks on one host")};
-  if (!all_apart(place)) return {.kind = TransportKind::Shm, .why = str(size, " ranks that share GPUs, on one host")};
+  if (all_on_gpus(topology) && all_apart(topology) && topology.has_nccl)
+    return {.kind = TransportKind::Nccl, .why = on_gpus};
+  check_one_host(topology.world);
+  if (!all_on_gpus(topology)) return {.kind = TransportKind::Shm, .why = str(size, " CPU ranks on one host")};
+  if (!all_apart(topology))
+    return {.kind = TransportKind::Shm, .why = str(size, " ranks that share GPUs, on one host")};
   return {.kind = TransportKind::Shm, .why = str(on_gpus, " on one host, but this build has no nccl")};
 }
 
@@ -85,12 +88,12 @@ std::vector<std::string> exchange_devices(Store& store, const World& world, torc
 
 }  // namespace
 
-TransportChoice choose_transport(TransportKind wanted, const RunPlace& place) {
-  if (wanted == TransportKind::Auto) return best(place);
-  if (wanted == TransportKind::Nccl) check_nccl(place);
-  if (wanted == TransportKind::Shm) check_one_host(place.world);
-  refuse(wanted == TransportKind::Solo && place.world.size > 1,
-         str("solo is for one rank, but this run has ", place.world.size), "leave --transport out");
+TransportChoice choose_transport(TransportKind wanted, const Topology& topology) {
+  if (wanted == TransportKind::Auto) return best(topology);
+  if (wanted == TransportKind::Nccl) check_nccl(topology);
+  if (wanted == TransportKind::Shm) check_one_host(topology.world);
+  refuse(wanted == TransportKind::Solo && topology.world.size > 1,
+         str("solo is for one rank, but this run has ", topology.world.size), "leave --transport out");
   return {.kind = wanted, .why = "it was asked for"};
 }
 

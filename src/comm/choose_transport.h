@@ -10,8 +10,8 @@
 
 namespace tandem {
 
-// What is known of a run when its transport is chosen.
-struct RunPlace {
+// The ranks of a run and their devices: what the choice of a transport depends on.
+struct Topology {
   World world;
   std::vector<std::string> devices;  // of all ranks, GPUs with their host: "cuda:0 of host 1"
   bool has_nccl = false;             // in this build, with a GPU that it can use
@@ -23,7 +23,7 @@ struct TransportChoice {
 };
 
 // What was asked for, or the best there is. An Error where there is none, or the one that was asked for cannot work.
-TransportChoice choose_transport(TransportKind wanted, const RunPlace& place);
+TransportChoice choose_transport(TransportKind wanted, const Topology& topology);
 
 struct ChosenTransport {
   torch::Device device;  // of this rank

@@ -60,38 +60,38 @@ TEST(Communicator, RefusesWhatCannotBeReduced) {
             "all_gather_uneven: a tensor with 0 dimensions");
 }
 
-RunPlace place_of(std::vector<std::string> devices, bool has_nccl, int num_nodes = 1) {
+Topology topology_of(std::vector<std::string> devices, bool has_nccl, int num_nodes = 1) {
   const auto size = static_cast<int>(devices.size());
   return {.world = {.size = size, .num_nodes = num_nodes}, .devices = std::move(devices), .has_nccl = has_nccl};
 }
 
 TEST(Transport, IsTheBestThereIs) {
-  const auto chosen = [](const RunPlace& place) { return choose_transport(TransportKind::Auto, place); };
-  EXPECT_EQ(chosen(place_of({"cpu"}, true)).kind, TransportKind::Solo);
-  EXPECT_EQ(chosen(place_of({"cpu", "cpu"}, true)).kind, TransportKind::Shm);
-  EXPECT_EQ(chosen(place_of({"cuda:0 of host 0", "cuda:1 of host 0"}, true)).kind, TransportKind::Nccl);
-  EXPECT_EQ(chosen(place_of({"cuda:0 of host 0", "cuda:0 of host 1"}, true, 2)).kind, TransportKind::Nccl);
-  EXPECT_EQ(chosen(place_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true)).why,
+  const auto chosen = [](const Topology& topology) { return choose_transport(TransportKind::Auto, topology); };
+  EXPECT_EQ(chosen(topology_of({"cpu"}, true)).kind, TransportKind::Solo);
+  EXPECT_EQ(chosen(topology_of({"cpu", "cpu"}, true)).kind, TransportKind::Shm);
+  EXPECT_EQ(chosen(topology_of({"cuda:0 of host 0", "cuda:1 of host 0"}, true)).kind, TransportKind::Nccl);
+  EXPECT_EQ(chosen(topology_of({"cuda:0 of host 0", "cuda:0 of host 1"}, true, 2)).kind, TransportKind::Nccl);
+  EXPECT_EQ(chosen(topology_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true)).why,
             "2 ranks that share GPUs, on one host");
-  EXPECT_EQ(chosen(place_of({"cuda:0 of host 0", "cuda:1 of host 0"}, false)).kind, TransportKind::Shm);
+  EXPECT_EQ(chosen(topology_of({"cuda:0 of host 0", "cuda:1 of host 0"}, false)).kind, TransportKind::Shm);
   EXPECT_EQ(message_of([&] {
-              chosen(place_of({"cpu", "cpu"}, true, 2));
+              chosen(topology_of({"cpu", "cpu"}, true, 2));
             }),
             "transport: shm joins the ranks of one host, but this run has 2");
 }
 
 TEST(Transport, AskedForByNameIsThatOneOrAnError) {
-  const auto message = [](TransportKind kind, const RunPlace& place) {
-    return message_of([&] { choose_transport(kind, place); });
+  const auto message = [](TransportKind kind, const Topology& topology) {
+    return message_of([&] { choose_transport(kind, topology); });
   };
-  EXPECT_EQ(choose_transport(TransportKind::Shm, place_of({"cpu"}, false)).kind, TransportKind::Shm);
-  EXPECT_EQ(choose_transport(TransportKind::Nccl, place_of({"cuda:0 of host 0"}, true)).kind, TransportKind::Nccl);
-  EXPECT_EQ(message(TransportKind::Nccl, place_of({"cuda:0 of host 0"}, false)), "transport: nccl is not there");
-  EXPECT_EQ(message(TransportKind::Nccl, place_of({"cpu"}, true)),
+  EXPECT_EQ(choose_transport(TransportKind::Shm, topology_of({"cpu"}, false)).kind, TransportKind::Shm);
+  EXPECT_EQ(choose_transport(TransportKind::Nccl, topology_of({"cuda:0 of host 0"}, true)).kind, TransportKind::Nccl);
+  EXPECT_EQ(message(TransportKind::Nccl, topology_of({"cuda:0 of host 0"}, false)), "transport: nccl is not there");
+  EXPECT_EQ(message(TransportKind::Nccl, topology_of({"cpu"}, true)),
             "transport: nccl moves CUDA tensors, but the ranks run on cpu");
-  EXPECT_EQ(message(TransportKind::Nccl, place_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true)),
+  EXPECT_EQ(message(TransportKind::Nccl, topology_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true)),
             "transport: nccl wants a GPU for each rank, but the ranks run on cuda:0 of host 0, cuda:0 of host 0");
-  EXPECT_EQ(message(TransportKind::Solo, place_of({"cpu", "cpu"}, true)),
+  EXPECT_EQ(message(TransportKind::Solo, topology_of({"cpu", "cpu"}, true)),
             "transport: solo is for one rank, but this run has 2");
 }
 

@@ -9,9 +9,9 @@ namespace tandem {
 // Of a type that a Communicator lets pass.
 ElementType element_type(const torch::Tensor& tensor);
 
-inline Reduction reduction(ReduceOp op) {
-  if (op == ReduceOp::Sum) return Reduction::Sum;
-  return op == ReduceOp::Min ? Reduction::Min : Reduction::Max;
+inline ElementOp element_op(ReduceOp op) {
+  if (op == ReduceOp::Sum) return ElementOp::Sum;
+  return op == ReduceOp::Min ? ElementOp::Min : ElementOp::Max;
 }
 
 }  // namespace tandem

@@ -228,7 +228,7 @@ Work Nccl::run(Posting posting, const Tensor& tensor, const Start& start) {
 
 Work Nccl::all_reduce(Tensor buffer, ReduceOp op, double divisor) {
   const Posting posting{.collective = Collective::AllReduce,
-                        .op = reduction(op),
+                        .op = element_op(op),
                         .count = static_cast<std::uint64_t>(buffer.numel()),
                         .divisor = divisor};
   // NCCL's own mean divides before it sums, which gives the same bits where the world size is a power of two.
@@ -252,7 +252,7 @@ Work Nccl::all_gather(Tensor input, Tensor output) {
 
 Work Nccl::reduce_scatter(Tensor input, Tensor output, ReduceOp op) {
   const Posting posting{.collective = Collective::ReduceScatter,
-                        .op = reduction(op),
+                        .op = element_op(op),
                         .count = static_cast<std::uint64_t>(output.numel())};
   return run(posting, output, [&] {
     c10d::ReduceScatterOptions options;

@@ -48,7 +48,7 @@ Posting unpack(const PostingWords& words) {
   const std::uint64_t kinds = words[0];
   return {.collective = static_cast<Collective>(kinds & 0xffU),
           .type = static_cast<ElementType>(kinds >> 8U & 0xffU),
-          .op = static_cast<Reduction>(kinds >> 16U & 0xffU),
+          .op = static_cast<ElementOp>(kinds >> 16U & 0xffU),
           .root = static_cast<int>(kinds >> 32U),
           .count = words[1],
           .divisor = std::bit_cast<double>(words[2]),

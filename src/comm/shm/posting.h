@@ -14,7 +14,7 @@ enum class Collective : std::uint8_t { AllReduce, AllGather, ReduceScatter, Broa
 struct Posting {
   Collective collective = Collective::Barrier;
   ElementType type = ElementType::Byte;
-  Reduction op = Reduction::Sum;
+  ElementOp op = ElementOp::Sum;
   int root = 0;
   std::uint64_t count = 0;  // elements: of the tensor, or of one rank's part of it
   double divisor = 1;

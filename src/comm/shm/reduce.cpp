@@ -43,7 +43,7 @@ std::size_t element_size(ElementType type) {
   return 1;
 }
 
-void reduce(ElementType type, Reduction op, double divisor, std::span<const std::byte* const> inputs,
+void reduce(ElementType type, ElementOp op, double divisor, std::span<const std::byte* const> inputs,
             std::span<std::byte* const> outputs, std::size_t count) {
   variants().front().reduce({type, op, divisor, inputs.data(), inputs.size(), outputs.data(), outputs.size(), count});
 }

@@ -7,7 +7,8 @@
 namespace tandem {
 
 enum class ElementType : std::uint8_t { Float, Double, Half, BFloat16, Int, Long, Byte };
-enum class Reduction : std::uint8_t { Sum, Min, Max };
+// How the shm transport combines elements; the public enum is ReduceOp, whose header needs torch.
+enum class ElementOp : std::uint8_t { Sum, Min, Max };
 
 std::size_t element_size(ElementType type);
 
@@ -18,7 +19,7 @@ std::size_t element_size(ElementType type);
 // Ranks [0, n) split at the largest power of two below n: 7 ranks are ((0+1)+(2+3))+((4+5)+6), for every element and on
 // every CPU, so how a caller cuts the range does not show in the result. Half and BFloat16 are summed and divided as
 // float and rounded once, to nearest even. A NaN wins a Min or Max, and keeps being a NaN; integers wrap.
-void reduce(ElementType type, Reduction op, double divisor, std::span<const std::byte* const> inputs,
+void reduce(ElementType type, ElementOp op, double divisor, std::span<const std::byte* const> inputs,
             std::span<std::byte* const> outputs, std::size_t count);
 
 }  // namespace tandem

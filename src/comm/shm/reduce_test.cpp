@@ -16,7 +16,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // One element per rank, reduced.
 template <class T>
-T reduced(ElementType type, Reduction op, const std::vector<T>& ranks, double divisor = 1) {
+T reduced(ElementType type, ElementOp op, const std::vector<T>& ranks, double divisor = 1) {
   std::vector<const std::byte*> inputs;
   for (const T& element : ranks) inputs.push_back(reinterpret_cast<const std::byte*>(&element));
   T result{};
@@ -26,15 +26,15 @@ T reduced(ElementType type, Reduction op, const std::vector<T>& ranks, double di
 }
 
 float sum(const std::vector<float>& ranks, double divisor = 1) {
-  return reduced(ElementType::Float, Reduction::Sum, ranks, divisor);
+  return reduced(ElementType::Float, ElementOp::Sum, ranks, divisor);
 }
 
 using Bits = std::vector<std::uint16_t>;
 int half_sum(const Bits& ranks, double divisor = 1) {
-  return reduced(ElementType::Half, Reduction::Sum, ranks, divisor);
+  return reduced(ElementType::Half, ElementOp::Sum, ranks, divisor);
 }
 int bfloat_sum(const Bits& ranks, double divisor = 1) {
-  return reduced(ElementType::BFloat16, Reduction::Sum, ranks, divisor);
+  return reduced(ElementType::BFloat16, ElementOp::Sum, ranks, divisor);
 }
 
 bool is_half_nan(int bits) { return (bits & 0x7FFF) > 0x7C00; }
@@ -53,8 +53,8 @@ TEST(Reduce, AddsAlongATreeThatSplitsAtAPowerOfTwo) {
 TEST(Reduce, DividesTheSumOnceAndForReal) {
   EXPECT_EQ(sum({1, 2}, 2), 1.5F);
   EXPECT_EQ(sum({1, 4}, 3), 0x1.aaaaaap+0F);  // 5 times a third is the next number
-  EXPECT_EQ(reduced(ElementType::Double, Reduction::Sum, std::vector<double>{1e16, 1, 1}, 4), 2.5e15);
-  EXPECT_EQ(reduced(ElementType::Double, Reduction::Sum, std::vector<double>{1, 4}, 3), 0x1.aaaaaaaaaaaabp+0);
+  EXPECT_EQ(reduced(ElementType::Double, ElementOp::Sum, std::vector<double>{1e16, 1, 1}, 4), 2.5e15);
+  EXPECT_EQ(reduced(ElementType::Double, ElementOp::Sum, std::vector<double>{1, 4}, 3), 0x1.aaaaaaaaaaaabp+0);
 }
 
 TEST(Reduce, RoundsABFloat16OnceToNearestEven) {
@@ -97,7 +97,7 @@ TEST(Reduce, KeepsTheEdgesOfAHalf) {
 }
 
 // Of three ranks, whichever has the NaN.
-int num_nans(Reduction op) {
+int num_nans(ElementOp op) {
   int count = 0;
   for (const std::vector<float>& ranks : {std::vector{kNan, 1.0F, 2.0F}, {1.0F, kNan, 2.0F}, {1.0F, 2.0F, kNan}}) {
     if (std::isnan(reduced(ElementType::Float, op, ranks))) ++count;
@@ -106,30 +106,30 @@ int num_nans(Reduction op) {
 }
 
 TEST(Reduce, LetsANanWinMinAndMaxFromEitherSide) {
-  EXPECT_EQ(num_nans(Reduction::Min), 3);
-  EXPECT_EQ(num_nans(Reduction::Max), 3);
+  EXPECT_EQ(num_nans(ElementOp::Min), 3);
+  EXPECT_EQ(num_nans(ElementOp::Max), 3);
 }
 
 TEST(Reduce, OrdersInfinitiesAndSigns) {
-  EXPECT_EQ(reduced(ElementType::Float, Reduction::Min, std::vector{1.0F, -kInfinity, 2.0F}), -kInfinity);
-  EXPECT_EQ(reduced(ElementType::Float, Reduction::Max, std::vector{1.0F, -kInfinity, 2.0F}), 2);
-  EXPECT_EQ(reduced(ElementType::Half, Reduction::Min, Bits{0x3C00, 0xBC00, 0x4000}), 0xBC00);
-  EXPECT_EQ(reduced(ElementType::BFloat16, Reduction::Max, Bits{0x3F80, 0xBF80, 0x4000}), 0x4000);
+  EXPECT_EQ(reduced(ElementType::Float, ElementOp::Min, std::vector{1.0F, -kInfinity, 2.0F}), -kInfinity);
+  EXPECT_EQ(reduced(ElementType::Float, ElementOp::Max, std::vector{1.0F, -kInfinity, 2.0F}), 2);
+  EXPECT_EQ(reduced(ElementType::Half, ElementOp::Min, Bits{0x3C00, 0xBC00, 0x4000}), 0xBC00);
+  EXPECT_EQ(reduced(ElementType::BFloat16, ElementOp::Max, Bits{0x3F80, 0xBF80, 0x4000}), 0x4000);
 }
 
 TEST(Reduce, WrapsIntegersAndKnowsTheirSigns) {
   using Ints = std::vector<std::int32_t>;
   using Longs = std::vector<std::int64_t>;
   using Bytes = std::vector<std::uint8_t>;
-  EXPECT_EQ(reduced(ElementType::Int, Reduction::Sum, Ints{2'147'483'647, 2}), -2'147'483'647);
-  EXPECT_EQ(reduced(ElementType::Long, Reduction::Sum, Longs{std::numeric_limits<std::int64_t>::max(), 1}),
+  EXPECT_EQ(reduced(ElementType::Int, ElementOp::Sum, Ints{2'147'483'647, 2}), -2'147'483'647);
+  EXPECT_EQ(reduced(ElementType::Long, ElementOp::Sum, Longs{std::numeric_limits<std::int64_t>::max(), 1}),
             std::numeric_limits<std::int64_t>::min());
-  EXPECT_EQ(reduced(ElementType::Long, Reduction::Sum, Longs{9'007'199'254'740'993, 1, 1}), 9'007'199'254'740'995);
-  EXPECT_EQ(reduced(ElementType::Byte, Reduction::Sum, Bytes{200, 100}), 44);
-  EXPECT_EQ(reduced(ElementType::Int, Reduction::Min, Ints{1, -1, 2}), -1);
-  EXPECT_EQ(reduced(ElementType::Long, Reduction::Max, Longs{-3, -1, -2}), -1);
-  EXPECT_EQ(reduced(ElementType::Byte, Reduction::Max, Bytes{100, 200, 50}), 200);
-  EXPECT_EQ(reduced(ElementType::Byte, Reduction::Min, Bytes{100, 200, 50}), 50);
+  EXPECT_EQ(reduced(ElementType::Long, ElementOp::Sum, Longs{9'007'199'254'740'993, 1, 1}), 9'007'199'254'740'995);
+  EXPECT_EQ(reduced(ElementType::Byte, ElementOp::Sum, Bytes{200, 100}), 44);
+  EXPECT_EQ(reduced(ElementType::Int, ElementOp::Min, Ints{1, -1, 2}), -1);
+  EXPECT_EQ(reduced(ElementType::Long, ElementOp::Max, Longs{-3, -1, -2}), -1);
+  EXPECT_EQ(reduced(ElementType::Byte, ElementOp::Max, Bytes{100, 200, 50}), 200);
+  EXPECT_EQ(reduced(ElementType::Byte, ElementOp::Min, Bytes{100, 200, 50}), 50);
 }
 
 TEST(Reduce, WritesAllRanksInPlace) {
@@ -137,7 +137,7 @@ TEST(Reduce, WritesAllRanksInPlace) {
   const std::array<std::byte*, 2> outputs{reinterpret_cast<std::byte*>(ranks[0].data()),
                                           reinterpret_cast<std::byte*>(ranks[1].data())};
   const std::array<const std::byte*, 2> inputs{outputs[0], outputs[1]};
-  reduce(ElementType::Float, Reduction::Sum, 1, inputs, outputs, 2);
+  reduce(ElementType::Float, ElementOp::Sum, 1, inputs, outputs, 2);
   EXPECT_EQ(ranks[0], (std::array<float, 3>{11, 22, 3}));
   EXPECT_EQ(ranks[1], (std::array<float, 3>{11, 22, 30}));
 }

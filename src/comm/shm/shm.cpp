@@ -152,7 +152,7 @@ Work Shm::all_reduce(Tensor buffer, ReduceOp op, double divisor) {
   return in_pieces(flat, 1, [&](std::int64_t begin, std::int64_t length) {
     const Posting posting{.collective = Collective::AllReduce,
                           .type = element_type(flat),
-                          .op = reduction(op),
+                          .op = element_op(op),
                           .count = static_cast<std::uint64_t>(length),
                           .divisor = divisor};
     const Tensor piece = flat.narrow(0, begin, length);
@@ -199,7 +199,7 @@ Work Shm::reduce_scatter(Tensor input, Tensor output, ReduceOp op) {
   return in_pieces(flat, world_.size, [&](std::int64_t begin, std::int64_t length) {
     const Posting posting{.collective = Collective::ReduceScatter,
                           .type = element_type(flat),
-                          .op = reduction(op),
+                          .op = element_op(op),
                           .count = static_cast<std::uint64_t>(length)};
     const Tensor area = shared_like(flat, world_.size * length).view({world_.size, length});
     transfer(parts.narrow(1, begin, length), area);

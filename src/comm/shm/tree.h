@@ -18,15 +18,15 @@ namespace {
 template <class Wide>
 constexpr bool kHasNan = std::is_floating_point_v<std::remove_reference_t<decltype(std::declval<Wide&>()[0])>>;
 
-template <Reduction kOp, class Wide>
+template <ElementOp kOp, class Wide>
 Wide combine(Wide a, Wide b) {
-  if constexpr (kOp == Reduction::Sum) return a + b;
-  const Wide chosen = kOp == Reduction::Min ? (a < b ? a : b) : (a > b ? a : b);
+  if constexpr (kOp == ElementOp::Sum) return a + b;
+  const Wide chosen = kOp == ElementOp::Min ? (a < b ? a : b) : (a > b ? a : b);
   if constexpr (!kHasNan<Wide>) return chosen;
   return a <= chosen || a >= chosen ? chosen : a + b;  // no order: one of them is a NaN, and so is the sum
 }
 
-template <Reduction kOp, std::size_t kBytes>
+template <ElementOp kOp, std::size_t kBytes>
 EvenOdd<kBytes> combine(EvenOdd<kBytes> a, EvenOdd<kBytes> b) {
   return {combine<kOp>(a.even, b.even), combine<kOp>(a.odd, b.odd)};
 }
@@ -41,7 +41,7 @@ EvenOdd<kBytes> divide(EvenOdd<kBytes> value, float divisor) {
   return {value.even / divisor, value.odd / divisor};
 }
 
-template <class Format, Reduction kOp>
+template <class Format, ElementOp kOp>
 class Tree {
  public:
   explicit Tree(const Operands& operands) : operands_(operands) {}
@@ -97,7 +97,7 @@ class Tree {
     Lane divisor;
 
     void put(std::size_t i, std::size_t lanes, Wide value) const {
-      if constexpr (kOp == Reduction::Sum && std::is_floating_point_v<Lane>) {
+      if constexpr (kOp == ElementOp::Sum && std::is_floating_point_v<Lane>) {
         if (divisor != 1) value = divide(value, divisor);
       }
       const Stored stored = Format::narrow(value);
@@ -138,16 +138,16 @@ class Tree {
 template <class Format>
 void reduce_format(const Operands& operands) {
   switch (operands.op) {
-    case Reduction::Sum: return Tree<Format, Reduction::Sum>(operands).run();
-    case Reduction::Min: return Tree<Format, Reduction::Min>(operands).run();
-    case Reduction::Max: return Tree<Format, Reduction::Max>(operands).run();
+    case ElementOp::Sum: return Tree<Format, ElementOp::Sum>(operands).run();
+    case ElementOp::Min: return Tree<Format, ElementOp::Min>(operands).run();
+    case ElementOp::Max: return Tree<Format, ElementOp::Max>(operands).run();
   }
 }
 
 // Integers wrap, so they are summed without a sign.
 template <class Signed, class Unsigned>
 void reduce_integers(const Operands& operands) {
-  if (operands.op == Reduction::Sum) return Tree<Unsigned, Reduction::Sum>(operands).run();
+  if (operands.op == ElementOp::Sum) return Tree<Unsigned, ElementOp::Sum>(operands).run();
   reduce_format<Signed>(operands);
 }
 

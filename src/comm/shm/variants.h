@@ -12,7 +12,7 @@ namespace tandem {
 // linker a second copy of a function that all share.
 struct Operands {
   ElementType type;
-  Reduction op;
+  ElementOp op;
   double divisor;
   const std::byte* const* inputs;
   std::size_t num_inputs;

@@ -58,19 +58,19 @@ using HalfBits = Small<10, 5>;
 using BFloat16Bits = Small<7, 8>;
 
 template <class T>
-T combine(Reduction op, T a, T b) {
+T combine(ElementOp op, T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     using Unsigned = std::make_unsigned_t<T>;
-    if (op == Reduction::Sum) return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+    if (op == ElementOp::Sum) return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
   } else {
-    if (op == Reduction::Sum) return a + b;
+    if (op == ElementOp::Sum) return a + b;
     if (std::isnan(a) || std::isnan(b)) return NAN;
   }
-  return (op == Reduction::Min ? a < b : a > b) ? a : b;
+  return (op == ElementOp::Min ? a < b : a > b) ? a : b;
 }
 
 template <class T>
-T tree(Reduction op, std::span<const T> ranks) {
+T tree(ElementOp op, std::span<const T> ranks) {
   if (ranks.size() == 1) return ranks[0];
   const std::size_t half = std::bit_floor(ranks.size() - 1);
   return combine(op, tree(op, ranks.first(half)), tree(op, ranks.subspan(half)));
@@ -82,7 +82,7 @@ template <class Type>
 using Buffers = std::vector<std::vector<Element<Type>>>;
 
 template <class Type>
-Element<Type> reference(Reduction op, double divisor, const Buffers<Type>& ranks, std::size_t at) {
+Element<Type> reference(ElementOp op, double divisor, const Buffers<Type>& ranks, std::size_t at) {
   using Number = typename Type::Number;
   std::vector<Number> numbers;
   for (const auto& rank : ranks) numbers.push_back(Type::decode(rank[at]));
@@ -130,7 +130,7 @@ Buffers<Type> any_buffers(std::size_t num_ranks, std::size_t count) {
 
 // Reduces into rank 0 and into a buffer that is aligned to its elements only. Nothing else may change.
 template <class Type>
-bool is_reference(const Variant& variant, ElementType type, Reduction op, double divisor, Buffers<Type> ranks) {
+bool is_reference(const Variant& variant, ElementType type, ElementOp op, double divisor, Buffers<Type> ranks) {
   const std::size_t count = ranks[0].size();
   const Element<Type> untouched{77};
   std::vector<Element<Type>> other(count + 2, untouched);
@@ -154,9 +154,9 @@ void expect_reference(const Variant& variant, ElementType type, std::size_t num_
   SCOPED_TRACE(str(variant.name, ", ", num_ranks, " ranks, ", count, " elements"));
   const double divisor = std::is_floating_point_v<typename Type::Number> ? static_cast<double>(num_ranks) : 1;
   const Buffers<Type> ranks = any_buffers<Type>(num_ranks, count);
-  EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Sum, divisor, ranks));
-  EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Min, 1, ranks));
-  EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Max, 1, ranks));
+  EXPECT_TRUE(is_reference<Type>(variant, type, ElementOp::Sum, divisor, ranks));
+  EXPECT_TRUE(is_reference<Type>(variant, type, ElementOp::Min, 1, ranks));
+  EXPECT_TRUE(is_reference<Type>(variant, type, ElementOp::Max, 1, ranks));
 }
 
 template <class Type>
@@ -186,8 +186,8 @@ void expect_reference_for_all_bits(ElementType type) {
   for (std::uint16_t& bits : alone) bits = Type::encode(Type::decode(bits));
   EXPECT_TRUE(all_same<Type>(alone, ranks[0]));
   for (const Variant& variant : variants()) {
-    EXPECT_TRUE(is_reference<Type>(variant, type, Reduction::Sum, 1, ranks) &&
-                is_reference<Type>(variant, type, Reduction::Sum, 3, ranks))
+    EXPECT_TRUE(is_reference<Type>(variant, type, ElementOp::Sum, 1, ranks) &&
+                is_reference<Type>(variant, type, ElementOp::Sum, 3, ranks))
         << variant.name;
   }
 }
