@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Checks that includes go down only: from module to module, to public headers, to torch and to other libraries.
+"""Checks that includes go down only (from module to module, to public headers, to torch and to other libraries), and
+that no type is defined in two files.
 
 Usage: check_layers.py [ROOT]. One line per finding and exit code 1; 0 when clean; 2 when there is nothing to check.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
+from collections import defaultdict
 from fnmatch import fnmatch
 from pathlib import Path
 from posixpath import dirname, join, normpath
-from typing import Iterable, Iterator
+from typing import Iterator
+
+from source_tree import CPP, Finding, line_of, list_files, report, view
 
 # What each module may include besides base and itself.
 TRAIN = {"config", "comm", "data", "amp", "kernels", "optim", "ddp", "checkpoint", "monitor"}
@@ -51,15 +53,18 @@ TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text"}
 TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors; of train, what comes before
     r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
     r"|src/train/(resume|run_environment|run_files|run_folder|self_launch)(_test)?\.|include/tandem/(checkpoint_folder|run_options)\.h")
+LINKED = ("include/", "src/", "models/", "recipes/")
 TESTS = ("*_test.cpp", "*_test.cu", "tests/*")
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "CLI/": ("src/config/flags.cpp",), "nlohmann/": ("src/base/json.cpp",), "yaml-cpp/": ("src/config/yaml.cpp",),
     "gtest/": TESTS, "gmock/": TESTS, "fmt/": (), "spdlog/": (), "glog/": (), "gloo/": (), "google/protobuf/": (),
 }
-CPP = (".cpp", ".cc", ".cu", ".h", ".hpp", ".cuh")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
-
-Finding = tuple[str, int, str]
+SCOPE = re.compile(
+    r"\bnamespace\b\s*(?P<namespace>[\w:]*)\s*$"
+    r"|\b(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+(?:\[\[[^\]]*\]\]\s*|alignas\([^)]*\)\s*)*(?P<type>\w+)"
+    r"\s*(?:final\s*)?(?::(?!:)[^()]*)?$")
+ALIAS = re.compile(r"\busing\s+(?P<type>\w+)\s*=")
 
 
 def module_of(path: str) -> str:
@@ -118,39 +123,52 @@ def wrong_include(path: str, name: str, quoted: bool, files: set[str]) -> str | 
     return (target and wrong_layer(path, name, target)) or wrong_torch(path, name)
 
 
-def check(root: Path, files: list[str]) -> Iterator[Finding]:
-    known = set(files)
-    for path in (path for path in files if path.endswith(CPP)):
+def types_in(code: str) -> Iterator[tuple[str, int]]:
+    """Qualified name and offset of each type and alias of a named namespace; those in anonymous ones, classes and
+    functions are seen by one file only."""
+    code = re.sub(r"^[ \t]*#.*", lambda line: " " * len(line[0]), code, flags=re.M)
+    scopes: list[str | None] = []  # the names of the open namespaces; None for every other brace
+    start = 0
+    for token in re.finditer(r"[{};]", code):
+        head = code[start:token.start()]
+        found = (SCOPE if token[0] == "{" else ALIAS).search(head) if token[0] != "}" else None
+        if found and found["type"] and None not in scopes:
+            yield "::".join([*filter(None, scopes), found["type"]]), start + found.start()
+        if token[0] == "{":
+            scopes.append((found and found.groupdict().get("namespace")) or None)
+        elif token[0] == "}" and scopes:
+            scopes.pop()
+        start = token.end()
+
+
+def check_types(texts: dict[str, str]) -> Iterator[Finding]:
+    """The one-definition rule: library and recipes, tests beside them included, may be linked into one program."""
+    places: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for path, text in texts.items():
+        if path.startswith(LINKED):
+            code = view(path, text, "code")
+            for name, offset in types_in(code):
+                places[name].append((path, line_of(code, offset)))
+    for name, same in places.items():
+        for path, line in same:
+            if others := sorted({other for other, _ in same} - {path}):
+                yield path, line, f"{name} is also defined in {', '.join(others)}"
+
+
+def check_includes(texts: dict[str, str], known: set[str]) -> Iterator[Finding]:
+    for path, text in texts.items():
         if module_of(path) not in MAY_INCLUDE:
             yield path, 1, f"add {path.removeprefix('include/')} or its folder to the tables of tools/check_layers.py"
             continue
-        text = (root / path).read_text(errors="replace")
         for match in INCLUDE.finditer(text):
             if sentence := wrong_include(path, match[2], match[1] == '"', known):
-                yield path, text.count("\n", 0, match.start()) + 1, sentence
+                yield path, line_of(text, match.start()), sentence
 
 
-def list_files(root: Path) -> list[str]:
-    """Paths from root: what git would commit; without git, every file outside build*/ and dot folders."""
-    if (root / ".git").exists():
-        git = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listed = subprocess.run(git, check=True, capture_output=True, text=True).stdout.split("\0")
-        return sorted(path for path in set(listed) if (root / path).is_file())
-    found = []
-    for folder, subfolders, names in os.walk(root):
-        subfolders[:] = [name for name in subfolders if not name.startswith((".", "build"))]
-        found += [Path(folder, name).relative_to(root).as_posix() for name in names]
-    return sorted(found)
-
-
-def report(name: str, num_files: int, findings: Iterable[Finding]) -> int:
-    """Prints the findings, or that there are none, and returns the exit code."""
-    if num_files == 0:
-        print(f"{name}: no source file found, so nothing was checked", file=sys.stderr)
-        return 2
-    lines = [f"{path}:{line}: {sentence}" for path, line, sentence in sorted(findings)]
-    print("\n".join(lines) if lines else f"{name}: {num_files} files, 0 findings")
-    return 1 if lines else 0
+def check(root: Path, files: list[str]) -> Iterator[Finding]:
+    texts = {path: (root / path).read_text(errors="replace") for path in files if path.endswith(CPP)}
+    yield from check_includes(texts, set(files))
+    yield from check_types(texts)
 
 
 def main(args: list[str]) -> int:

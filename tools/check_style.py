@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Callable, Iterator
 
-from check_layers import CPP, Finding, list_files, report
+from source_tree import CPP, Finding, line_of, list_files, report, view
 
 Tree = dict[str, str]  # path from the root -> text
 
@@ -83,12 +83,6 @@ DISABLED = re.compile(r"\bDISABLED_|\b(?:EXPECT|ASSERT)_TRUE\(true\)|@unittest\.
 FIELD = re.compile(r"\bfield\s*\([^,()]*,\s*\w+(?:(?:\.|->)\w+)*(?:\.|->)(\w+)")
 READ = re.compile(r"(?:\.|->)(\w+)\b(?!\s*=(?!=))")
 
-CPP_TOKEN = re.compile(
-    r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)"'
-    r"|\"(?:\\.|[^\"\\\n])*\"|(?<!\w)'(?:\\.|[^'\\\n])+')", re.S)
-HASH_TOKEN = re.compile(
-    r"(?P<comment>(?<!\S)#[^\n]*)|(?P<string>\"{3}.*?\"{3}|'{3}.*?'{3}"
-    r"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')", re.S)
 SCOPE = re.compile(
     r"\s*(?:template\s*<.*>\s*(?:requires\b.*)?)?(?:inline\s+)?(?:namespace|class|struct|union|enum)\b"
     r"|\s*extern\s*$", re.S)
@@ -103,21 +97,6 @@ def is_source(path: str) -> bool:
 def pick(tree: Tree, folders: tuple[str, ...] = ALL, kinds: tuple[str, ...] = CPP) -> Iterator[tuple[str, str]]:
     """The files of some kinds under some folders."""
     return ((path, text) for path, text in tree.items() if path.startswith(folders) and path.endswith(kinds))
-
-
-@lru_cache(maxsize=None)
-def view(path: str, text: str, *kept: str) -> str:
-    """The text with only the kept kinds (code, comment, string) in place and all else blank, line for line."""
-    parts, end = [], 0
-    for token in (CPP_TOKEN if path.endswith(CPP) else HASH_TOKEN).finditer(text):
-        parts += [("code", text[end:token.start()]), (token.lastgroup, token[0])]
-        end = token.end()
-    parts.append(("code", text[end:]))
-    return "".join(part if kind in kept else re.sub(r"[^\n]", " ", part) for kind, part in parts)
-
-
-def line_of(text: str, offset: int) -> int:
-    return text.count("\n", 0, offset) + 1
 
 
 def hits(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:

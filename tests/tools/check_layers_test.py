@@ -190,6 +190,36 @@ class LayersTest(unittest.TestCase):
                 {"src/ddp/a.cpp": f"#include <{header}>\n"},
                 f"src/ddp/a.cpp:1: {header} belongs in *_test.cpp, *_test.cu, tests/*")
 
+    def test_a_type_is_defined_in_one_file(self) -> None:
+        for form in ("struct Sum {};", "class [[nodiscard]] Sum final : public A<B> {};", "enum class Sum : char { A };",
+                     "union Sum {};", "template <class T>\nstruct Sum {};", "using Sum = int;"):
+            line = form.count("\n") + 2
+            text = f"namespace tandem {{\n{form}\n}}\n"
+            self.red(
+                {"include/tandem/store.h": text, "src/comm/a.cpp": text},
+                f"include/tandem/store.h:{line}: tandem::Sum is also defined in src/comm/a.cpp",
+                f"src/comm/a.cpp:{line}: tandem::Sum is also defined in include/tandem/store.h")
+            self.green({"include/tandem/store.h": text, "src/comm/a.cpp": text.replace("Sum", "Mean")})
+
+    def test_types_of_different_namespaces_are_different(self) -> None:
+        text = "namespace tandem {\nstruct Sum {};\n}\n"
+        self.green({"recipes/a/a.h": text, "recipes/b/b.h": text.replace("tandem", "tandem::b")})
+        nested = "namespace tandem {\nnamespace b { struct Sum {}; }\n}\n"
+        self.red(
+            {"recipes/a/a.h": text.replace("tandem", "tandem::b"), "recipes/b/b.h": nested},
+            "recipes/a/a.h:2: tandem::b::Sum is also defined in recipes/b/b.h",
+            "recipes/b/b.h:2: tandem::b::Sum is also defined in recipes/a/a.h")
+
+    def test_a_type_that_one_file_sees_may_recur(self) -> None:
+        for text in ("namespace { struct Sum {}; }", "struct File { struct Sum {}; };", "void f() { struct Sum {}; }",
+                     "struct Sum;", "struct Sum<File> {};", "struct File::Sum {};", "struct Sum f() { return {}; }",
+                     "// struct Sum {};", 'auto s = "struct Sum {};";'):
+            text = f"namespace tandem {{\n{text}\n}}\n"
+            self.green({"src/comm/a.cpp": text.replace("File", "A"), "src/comm/b.cpp": text.replace("File", "B")})
+
+    def test_examples_and_benchmarks_are_programs_of_their_own(self) -> None:
+        self.green({path: "struct Sum {};\n" for path in ("examples/1/a.cpp", "examples/2/a.cpp", "bench/a.cpp", "tests/a.cpp")})
+
     def test_a_clean_tree_is_counted(self) -> None:
         files = {"src/base/a.h": "\n", "src/base/a.cpp": "\n", "README.md": "\n"}
         self.assertEqual((0, ["layers: 2 files, 0 findings"]), self.check(files))
@@ -209,6 +239,7 @@ class LayersTest(unittest.TestCase):
 
     def test_it_checks_the_tree_it_is_given_or_else_the_repository_that_holds_it(self) -> None:
         write_tree(self.root, {"one/tools/x": "", "one/src/base/a.h": '#include "cli/b.h"\n', "two/src/base/a.h": "\n"})
+        shutil.copy(TOOLS / "source_tree.py", self.root / "one/tools")
         script = shutil.copy(TOOLS / "check_layers.py", self.root / "one/tools")
         for args, expected in (
             ([], (1, "src/base/a.h:1: base may not include cli (cli/b.h)\n")),

@@ -342,8 +342,8 @@ class ProgramTest(TreeTest):
         self.assertEqual((1, [".ci/run:1: shell-strict: no set -e near the top"]), run_check(check_style, self.root))
 
     def test_without_an_argument_it_checks_the_repository_that_holds_it(self) -> None:
-        write_tree(self.root, {"tools/check_layers.py": "", "src/a.cpp": "#define X\n"})
-        shutil.copy(TOOLS / "check_layers.py", self.root / "tools")
+        write_tree(self.root, {"tools/source_tree.py": "", "src/a.cpp": "#define X\n"})
+        shutil.copy(TOOLS / "source_tree.py", self.root / "tools")
         script = shutil.copy(TOOLS / "check_style.py", self.root / "tools")
         done = subprocess.run([sys.executable, script], cwd="/", capture_output=True, text=True)
         self.assertEqual(1, done.returncode)
