@@ -46,7 +46,7 @@ struct Mount {
   fs::path folder;
 };
 
-// "32 31 0:29 /top /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu": after the dash the kind, the
+// "32 31 0:29 /a /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu": after the dash the kind, the
 // source and its own options.
 std::optional<Mount> find_mount(const fs::path& root, bool is_v2, std::string_view controller) {
   for (const std::string& line : split(read_if_there(root / "proc/self/mountinfo").value_or(""), '\n')) {

@@ -63,15 +63,15 @@ TEST_F(Cores, AreThoseWeMayRunOnWhereNothingElseIsSaid) {
 }
 
 TEST_F(Cores, AreFewerUnderAQuota) {
-  write_v2("/slice/job");
-  write("sys/fs/cgroup/slice/job/cpu.max", "100000 100000\n");
+  write_v2("/docker/job");
+  write("sys/fs/cgroup/docker/job/cpu.max", "100000 100000\n");
   EXPECT_EQ(usable_cores(root_), 1);
 }
 
 TEST_F(Cores, FollowTheQuotaOfAParent) {
-  write_v2("/slice/job");
-  write("sys/fs/cgroup/slice/job/cpu.max", "max 100000\n");
-  write("sys/fs/cgroup/slice/cpu.max", "50000 100000\n");
+  write_v2("/docker/job");
+  write("sys/fs/cgroup/docker/job/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/docker/cpu.max", "50000 100000\n");
   EXPECT_EQ(usable_cores(root_), 1);
 }
 

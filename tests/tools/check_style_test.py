@@ -229,17 +229,29 @@ class CommentTest(TreeTest):
         self.green({"src/a.cpp": '// stubborn, mastodon\nint dummy = stub;\nauto s = "tandem-XXXXXX";\n'})
         self.green({"src/a.cpp": "\n", "docs/launch.md": "TODO\n", "tools/check_style.py": "# TODO\n"})
 
-    def test_no_file_knows_one_machine(self) -> None:
-        for words in (
-            "/work/main", "cd /root", "-I/home/ann/x", "'/farm/x'", "/Users/ann/x", "file:///opt/wheels/x",
-            "https://pypi.org/x", "files.pythonhosted.org", "deb.debian.org", "download.pytorch.org",
-            "registry.npmjs.org", "archive.ubuntu.com", "security.ubuntu.com", "conda.anaconda.org", "static.crates.io",
-            "proxy.golang.org",
-        ):
-            for path in ("docs/launch.md", "Makefile", "src/a.cpp"):
-                self.red("machine-path", {"src/x.cpp": "\n", path: f"\n{words}\n"}, f"{path}:2")
-        self.green({"src/a.cpp": "// src/work/a $HOME/work/ ${X}/root/ and/or/work ~/home/x /workers /home\n"})
-        self.green({"tests/tools/check_style_test.py": "# /work/main\n"})
+    def machine(self, words: str) -> None:
+        for path in ("docs/launch.md", "Makefile", "src/a.cpp", "README.md"):
+            self.red("machine-path", {"src/x.cpp": "\n", path: f"\n{words}\n"}, f"{path}:2")
+
+    def test_an_absolute_path_is_one_that_every_machine_has(self) -> None:
+        for words in ("{}/main", "cd {}", "-I{}/ann", "'{}/ann'", "`{}/ann/b`", "file://{}", "DIR={}", "({}/ann)"):
+            self.machine(words.format("/" + "zork"))
+            self.green({"src/a.cpp": words.format("/usr")})
+        for root in ("tmp", "proc", "kaggle", "content"):
+            self.green({"src/a.cpp": f"cd /{root}/input\n"})
+
+    def test_a_path_that_begins_elsewhere_is_not_absolute(self) -> None:
+        self.green({"src/a.cpp": "// src/zork/a $HOME/zork/ ${X}/zork/ and/or/zork ~/zork/x </zork/a> x.zork//b `a`/zork\n"})
+        self.green({"src/a.cpp": 'auto log = folder + "/zork/a" + str(stem, "/zork");\n', "a.csv": "/" + "zork/a\n", ".gitignore": "/" + "zork/a\n"})
+
+    def test_a_host_is_one_of_a_short_list(self) -> None:
+        for words in ("https://{}/x", "{}", "http" + "://ann@{}:80/x", "git" + "://www.{}", "see {}."):
+            self.machine(words.format("zork." + "org"))
+            self.green({"src/a.cpp": words.format("example.com")})
+        self.machine("http:" + "//zork/simple")
+        self.machine("http:" + "//10.1.2.3/simple")
+        self.machine("mirror." + "github.com")
+        self.green({"src/a.cpp": "http://localhost:80 http://{host}/x http://$HOST ann@zork.org x.org_name\n"})
 
 
 class CopyTest(TreeTest):
@@ -334,7 +346,7 @@ class ProgramTest(TreeTest):
         self.assertEqual((2, ["style: no source file found, so nothing was checked"]), self.check({"README.md": "\n"}))
 
     def test_a_binary_file_is_left_alone(self) -> None:
-        self.green({"src/a.cpp": "\n", "tests/parity/a.bin": "\0 /work/main\n"})
+        self.green({"src/a.cpp": "\n", "tests/parity/a.bin": "\0 cd /" + "zork\n"})
 
     def test_git_says_which_files_count(self) -> None:
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
