@@ -131,7 +131,7 @@ void write_token_file(const fs::path& path, std::span<const EncodedSample> sampl
   std::string text;
   append(text, header);
   make_folders(kernel_files(), path.parent_path());
-  replace_file(kernel_files(), path, {.text = std::move(text), .bytes = {rest}});
+  replace_file(path, {.text = std::move(text), .bytes = {rest}}, ErrorKind::Checkpoint);
 }
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,9 +9,30 @@
 #include <cstdio>
 #include <system_error>
 
+#include "base/crc32c.h"
 #include "base/text.h"
 
 namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWriteHint = "check the folder, its permissions and the free space";
+
+// Gives a file that was written under a temporary name its own, durably. EINVAL: a file system that has no fsync of
+// folders, and makes names durable in its own way.
+bool move_to(const fs::path& target, int file, const fs::path& temporary) {
+  if (::fsync(file) != 0 || ::rename(temporary.c_str(), target.c_str()) != 0) return false;
+  const Fd folder(::open(target.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder && (::fsync(folder.get()) == 0 || errno == EINVAL);
+}
+
+std::uint64_t num_free_bytes(const fs::path& path) {
+  struct statvfs facts {};
+  return ::statvfs(path.parent_path().c_str(), &facts) == 0 ? facts.f_bavail * facts.f_frsize : 0;
+}
+
+}  // namespace
 
 Fd::~Fd() {
   if (fd_ >= 0) ::close(fd_);
@@ -42,6 +64,12 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
+bool write_all(int fd, const FileContent& content) {
+  bool is_written = write_all(fd, content.text);
+  for (const std::string_view bytes : content.bytes) is_written = is_written && write_all(fd, bytes);
+  return is_written;
+}
+
 std::optional<std::string> read_all(int fd) {
   std::string text;
   std::array<char, 16384> chunk{};
@@ -65,21 +93,49 @@ std::string read_file(const std::filesystem::path& path, ErrorKind kind) {
   return *std::move(text);
 }
 
-void replace_file(const std::filesystem::path& path, std::string_view text, ErrorKind kind) {
-  namespace fs = std::filesystem;
+std::uint64_t FileContent::size() const {
+  std::uint64_t size = text.size();
+  for (const std::string_view part : bytes) size += part.size();
+  return size;
+}
+
+std::uint32_t FileContent::crc32c() const {
+  std::uint32_t crc = tandem::crc32c(text);
+  for (const std::string_view part : bytes) crc = tandem::crc32c(part, crc);
+  return crc;
+}
+
+void replace_file(const fs::path& path, const FileContent& content, ErrorKind kind) {
   std::error_code unknown;
   const bool is_stream = fs::exists(path, unknown) && !fs::is_regular_file(path, unknown);
-  const fs::path place = is_stream ? path : fs::weakly_canonical(path, unknown);
-  const fs::path written = is_stream ? path : fs::path(str(place, ".tmp-", ::getpid()));
-  const auto put_in_place = [&](int file) {
-    return is_stream || (::fsync(file) == 0 && ::rename(written.c_str(), place.c_str()) == 0);
-  };
+  const fs::path target = is_stream ? path : fs::weakly_canonical(fs::absolute(path), unknown);
+  // The process id: ranks that all write the same file, by mistake, still leave a whole one.
+  const fs::path temporary = target.parent_path() / str(kTemporaryPrefix, target.filename(), '-', ::getpid());
+  const fs::path& written = is_stream ? path : temporary;
   const Fd file(::open(written.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666));
-  if (file && write_all(file.get(), text) && put_in_place(file.get())) return;
+  if (file && write_all(file.get(), content) && (is_stream || move_to(target, file.get(), written))) return;
   const int error = errno;
   if (!is_stream) ::unlink(written.c_str());
   fail(kind, str("cannot write ", path, ": ", errno_text(error)),
-       "check the folder, its permissions and the free space");
+       is_stream ? kWriteHint : write_hint(error, target, content.size()));
+}
+
+void replace_file(const fs::path& path, std::string_view text, ErrorKind kind) {
+  replace_file(path, FileContent{.text = "", .bytes = {text}}, kind);
+}
+
+std::string write_hint(int error, const fs::path& path, std::uint64_t num_bytes) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return str("free some space: this file takes ", num_bytes, " bytes, and ", num_free_bytes(path), " are left in ",
+                 path.parent_path());
+    case EFBIG: return str("raise the limit on the size of files (ulimit -f): this file takes ", num_bytes, " bytes");
+    case EACCES:
+    case EPERM:
+    case EROFS: return "choose a folder that you may write to";
+    default: return kWriteHint;
+  }
 }
 
 std::string errno_text(int error) { return std::generic_category().message(error); }

@@ -3,11 +3,13 @@
 #include <tandem/error.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace tandem {
 
@@ -41,8 +43,18 @@ struct Pipe {
 };
 Pipe make_pipe();
 
-// All of `text`, whatever the kernel takes at a time. False when the other end is gone (errno says why).
+// What a file will hold: a text that it owns, followed by bytes that the caller owns.
+struct FileContent {
+  std::string text;
+  std::vector<std::string_view> bytes = {};
+
+  std::uint64_t size() const;
+  std::uint32_t crc32c() const;
+};
+
+// Writes everything, in as many calls as the kernel needs. False on failure (errno says why), such as a closed pipe.
 bool write_all(int fd, std::string_view text);
+bool write_all(int fd, const FileContent& content);
 
 // Everything up to the end of the stream; nothing when it cannot be read (errno says why).
 std::optional<std::string> read_all(int fd);
@@ -53,9 +65,16 @@ std::string read_file(const std::filesystem::path& path, ErrorKind kind = ErrorK
 // The same of a file that need not be there, or that we may not read; then nothing.
 std::optional<std::string> read_if_there(const std::filesystem::path& path);
 
-// Puts a file in its place in one step: until then, and when anything goes wrong, the old one stays. Through a link it
-// replaces what the link points to; into a pipe or a device it writes.
+// A name with this prefix is a file or folder that is being written. If the process dies it is left behind.
+constexpr std::string_view kTemporaryPrefix = ".tmp-";
+
+// Writes a file atomically and durably (temporary file, fsync, rename): after a failure the old one is unchanged. A
+// symbolic link is followed; a pipe or a device is written to.
+void replace_file(const std::filesystem::path& path, const FileContent& content, ErrorKind kind = ErrorKind::Data);
 void replace_file(const std::filesystem::path& path, std::string_view text, ErrorKind kind = ErrorKind::Data);
+
+// The hint for a file of `num_bytes` that could not be written because of `error`.
+std::string write_hint(int error, const std::filesystem::path& path, std::uint64_t num_bytes);
 
 // "No such file or directory" and the like, for the errno of a call that just failed.
 std::string errno_text(int error);

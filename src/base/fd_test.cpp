@@ -91,6 +91,8 @@ TEST(ReplaceFile, LeavesTheNewFileAndNothingElse) {
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   replace_file(folder.path() + "/b.csv", "b");
   EXPECT_EQ(read_file(folder.path() + "/b.csv"), "b");
+  replace_file(folder.path() + "/b.csv", {.text = "b", .bytes = {"cd", "", "e"}});
+  EXPECT_EQ(read_file(folder.path() + "/b.csv"), "bcde");
   EXPECT_EQ(names_in(folder.path()), (std::set<std::string>{"a.csv", "b.csv", "link.csv"}));
 }
 
@@ -103,6 +105,7 @@ TEST(ReplaceFile, LeavesTheOldFileWhereTheNewOneDoesNotFit) {
   });
   EXPECT_EQ(error.kind(), ErrorKind::Data);
   EXPECT_EQ(error.message(), "cannot write " + path + ": File too large");
+  EXPECT_NE(error.hint().find("21 bytes"), std::string::npos);
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(names_in(folder.path()), (std::set<std::string>{"a.csv"}));
 }

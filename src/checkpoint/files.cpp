@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <tandem/error.h>
 #include <unistd.h>
 
@@ -10,8 +9,6 @@
 #include <cstdio>
 #include <system_error>
 
-#include "base/crc32c.h"
-#include "base/fd.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -19,28 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::uint64_t num_free_bytes(const fs::path& path) {
-  struct statvfs facts {};
-  return ::statvfs(path.parent_path().c_str(), &facts) == 0 ? facts.f_bavail * facts.f_frsize : 0;
-}
-
-std::string hint_for(int error, const fs::path& path, std::uint64_t num_bytes) {
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-      return str("free some space: this file takes ", num_bytes, " bytes, and ", num_free_bytes(path), " are left in ",
-                 path.parent_path());
-    case EFBIG: return str("raise the limit on the size of files (ulimit -f): this file takes ", num_bytes, " bytes");
-    case EACCES:
-    case EPERM:
-    case EROFS: return "choose a folder that you may write to";
-    default: return "check the path and the disk";
-  }
-}
-
 [[noreturn]] void fail_to(std::string_view action, const fs::path& path, int error, std::uint64_t num_bytes = 0) {
   fail(ErrorKind::Checkpoint, str("cannot ", action, ' ', path, ": ", errno_text(error)),
-       hint_for(error, path, num_bytes));
+       write_hint(error, path, num_bytes));
 }
 
 class KernelFiles : public Files {
@@ -53,11 +31,9 @@ class KernelFiles : public Files {
   void write(const Path& path, const FileContent& content) override {
     const Fd file(::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666));
     if (!file) fail_to("make the file", path, errno);
-    bool is_written = write_all(file.get(), content.text);
-    for (const std::string_view bytes : content.bytes) is_written = is_written && write_all(file.get(), bytes);
-    if (!is_written) fail_to("write", path, errno, content.size());
-    // After a failed fsync nobody knows what the disk has: there is no second try.
-    if (::fsync(file.get()) != 0) fail_to("write", path, errno, content.size());
+    // A failed fsync is not retried: what the disk holds is unknown.
+    const bool is_durable = write_all(file.get(), content) && ::fsync(file.get()) == 0;
+    if (!is_durable) fail_to("write", path, errno, content.size());
   }
 
   void sync_folder(const Path& path) override {
@@ -87,18 +63,6 @@ class KernelFiles : public Files {
 
 }  // namespace
 
-std::uint64_t FileContent::size() const {
-  std::uint64_t size = text.size();
-  for (const std::string_view part : bytes) size += part.size();
-  return size;
-}
-
-std::uint32_t FileContent::crc32c() const {
-  std::uint32_t crc = tandem::crc32c(text);
-  for (const std::string_view part : bytes) crc = tandem::crc32c(part, crc);
-  return crc;
-}
-
 Files& kernel_files() {
   static KernelFiles files;
   return files;
@@ -112,16 +76,6 @@ void make_folders(Files& files, const fs::path& folder) {
   make_folders(files, parent);
   files.make_folder(folder);
   files.sync_folder(parent);
-}
-
-void replace_file(Files& files, const fs::path& path, const FileContent& content) {
-  const fs::path folder = fs::absolute(path).parent_path();
-  // Ranks that all write the same file, by mistake, still leave a whole one.
-  Temporary temporary(files, folder / str(kTemporaryPrefix, path.filename(), '-', ::getpid()));
-  files.write(temporary.path(), content);
-  files.rename(temporary.path(), path);
-  temporary.release();
-  files.sync_folder(folder);
 }
 
 }  // namespace tandem

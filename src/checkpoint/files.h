@@ -1,22 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
+
+#include "base/fd.h"
 
 namespace tandem {
-
-// What a file will hold: a text of its own, and then bytes that belong to others.
-struct FileContent {
-  std::string text;
-  std::vector<std::string_view> bytes = {};
-
-  std::uint64_t size() const;
-  std::uint32_t crc32c() const;
-};
 
 // The operations of which a save consists: the kernel's, or in tests such as fail or lose their effect. What goes wrong
 // is an Error of kind Checkpoint.
@@ -64,11 +53,5 @@ class Temporary {
   Files& files_;
   std::filesystem::path path_;
 };
-
-// What carries this in front of its name is not finished; the next save removes it.
-constexpr std::string_view kTemporaryPrefix = ".tmp-";
-
-// Puts a file in its place in one step, durably; until then the old one stays.
-void replace_file(Files& files, const std::filesystem::path& path, const FileContent& content);
 
 }  // namespace tandem

@@ -146,7 +146,7 @@ NamedTensors load_safetensors(const std::filesystem::path& path) {
 
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::map<std::string, std::string>& metadata) {
-  replace_file(kernel_files(), path, tensor_file(tensors, metadata).content);
+  replace_file(path, tensor_file(tensors, metadata).content, ErrorKind::Checkpoint);
 }
 
 void copy_into(const NamedTensors& targets, const NamedTensors& values) {

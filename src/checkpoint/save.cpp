@@ -77,7 +77,12 @@ void write_checkpoint(Files& files, const fs::path& path, const std::vector<Name
 
 void point_to(Files& files, const fs::path& pointer, const fs::path& checkpoint) {
   const std::string text = str(checkpoint.filename(), '\n');
-  if (read_if_there(pointer) != text) replace_file(files, pointer, {.text = text});
+  if (read_if_there(pointer) == text) return;
+  Temporary temporary(files, temporary_path(pointer));
+  files.write(temporary.path(), {.text = text});
+  files.rename(temporary.path(), pointer);
+  temporary.release();
+  files.sync_folder(pointer.parent_path());
 }
 
 // Under their temporary names they are no checkpoints any more, however much of them an early end leaves behind.

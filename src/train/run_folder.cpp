@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "checkpoint/files.h"
 #include "monitor/append_file.h"
 #include "train/run_environment.h"
 #include "train/run_files.h"
@@ -122,7 +121,7 @@ void remember_choice(const WorkerEnv& env, const Choice& choice) {
   if (env.log_dir.empty()) {
     point_latest_to(choice.folder);  // torchrun: a restart has nothing else to find it by
   } else {
-    replace_file(kernel_files(), choice_file(env), {.text = str(choice.folder, '\n', choice.resume, '\n')});
+    replace_file(choice_file(env), str(choice.folder, '\n', choice.resume, '\n'), ErrorKind::Checkpoint);
   }
 }
 
@@ -215,9 +214,9 @@ fs::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTi
 
 void record_start(const fs::path& folder, const RunRequest& request, const WorkerEnv& env,
                   const std::vector<std::string>& devices, WallTime now) {
-  replace_file(kernel_files(), folder / kConfigFile, {.text = reusable_config(request)});
-  replace_file(kernel_files(), folder / kEnvironmentFile,
-               {.text = str(json_text_indented(run_environment(env, devices)), '\n')});
+  replace_file(folder / kConfigFile, reusable_config(request), ErrorKind::Checkpoint);
+  replace_file(folder / kEnvironmentFile, str(json_text_indented(run_environment(env, devices)), '\n'),
+               ErrorKind::Checkpoint);
   AppendFile commands(folder / kCommandsFile);
   commands.drop_torn_line();
   commands.append(start_line(request, env, now));

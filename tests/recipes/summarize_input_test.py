@@ -179,8 +179,11 @@ class Tokenizers(SummarizeTest):
         self.assert_refused(("predict", "--from", "hf", "--test", "train.csv"), 8, sentence, hint)
 
     def test_are_written_whole_or_not_at_all(self):
-        self.assert_refused(("tokenizer", "train", "--output", "new", "train.csv"), 8,
-                            "cannot write new/tokenizer.json: File too large", SPACE, **limit_files(4000))
+        before = files_in(self.folder)
+        result = self.summarize("tokenizer", "train", "--output", "new", "train.csv", **limit_files(4000))
+        self.assertRegex(result.stderr, r"^error: cannot write new/tokenizer.json: File too large\nhint: .*ulimit -f.* \d+ bytes\n$")
+        self.assertEqual(result.returncode, 8)
+        self.assertEqual(files_in(self.folder), before)
 
     def test_of_a_run_stay_when_it_goes_on_with_other_data(self):
         run = self.copy_of_run()

@@ -148,10 +148,10 @@ std::string names_text(const std::vector<int>& pids) {
 
 }  // namespace
 
-std::vector<Straggler> find_processes(const std::string& run_id, std::span<const int> except) {
+std::vector<RunProcess> find_processes(const std::string& run_id, std::span<const int> except) {
   ProcReader reader;
   Sweep sweep(reader, run_id, except);
-  std::vector<Straggler> found;
+  std::vector<RunProcess> found;
   sweep.for_each_member([&](int pid) { found.push_back({.pid = pid, .command = command_of(pid)}); });
   return found;
 }

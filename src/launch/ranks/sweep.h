@@ -11,14 +11,14 @@
 namespace tandem {
 
 // A process that belongs to a run.
-struct Straggler {
+struct RunProcess {
   int pid = 0;
   std::string command;
 };
 
 // The processes with the run's id in their environment (TANDEM_RUN_ID=ID, or ID/... for a nested run), whatever their
 // parent is now; without zombies, this process and `except`.
-std::vector<Straggler> find_processes(const std::string& run_id, std::span<const int> except = {});
+std::vector<RunProcess> find_processes(const std::string& run_id, std::span<const int> except = {});
 
 // Kills these processes until two sweeps in a row find none (one may fork during a sweep) or the limit is reached.
 // Returns how many are left: a process in uninterruptible sleep cannot be killed. A pid that was reused in the meantime

@@ -36,9 +36,9 @@ Process shell(const std::string& script, const std::vector<std::string>& environ
   return process;
 }
 
-std::vector<int> pids_of(const std::vector<Straggler>& found) {
+std::vector<int> pids_of(const std::vector<RunProcess>& found) {
   std::vector<int> pids;
-  for (const Straggler& process : found) pids.push_back(process.pid);
+  for (const RunProcess& process : found) pids.push_back(process.pid);
   std::ranges::sort(pids);
   return pids;
 }
