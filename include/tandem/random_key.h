@@ -5,8 +5,8 @@
 
 namespace tandem {
 
-// SplitMix64: another number for each number, in which every bit depends on every bit. It may never change: orders of
-// samples, and so resumed runs, depend on it.
+// SplitMix64: a bijection in which every output bit depends on every input bit. It must never change: the order of
+// samples, and with it every resumed run, depends on it.
 constexpr std::uint64_t mix_bits(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -14,18 +14,18 @@ constexpr std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// What random numbers are for. Each use has numbers of its own.
+// What a random number is used for. Each use has a stream of its own; the numbers must never change.
 enum class Draw : std::uint64_t {
-  Shuffle = 1,
-  BatchShuffle = 2,
-  Sample = 3,
-  MicroBatch = 4,
-  Resample = 5,
-  Dialogue = 6,
-  Token = 7,
+  Shuffle = 1,       // the order of samples in an epoch
+  BatchShuffle = 2,  // the order of batches in an epoch
+  Sample = 3,        // augmentation of one sample
+  MicroBatch = 4,    // dropout and the like in one micro-batch
+  Resample = 5,      // bootstrap
+  Synthetic = 6,     // synthetic data
+  Generation = 7,    // sampling from a model's output
 };
 
-// A random number that the arguments alone decide, so that nothing has to be stored to draw it again: mix(seed), then
+// A random number that depends on its arguments alone, so there is no generator state to store: mix(seed), then
 // mix(key + next) for the use and for each part, such as an epoch and the id of a sample.
 template <std::integral... Parts>
 constexpr std::uint64_t random_key(std::uint64_t seed, Draw use, Parts... parts) {

@@ -33,7 +33,7 @@ void check_fit(std::span<const Prompt> prompts, const GenerateOptions& options, 
 
 // Between 0 and 1, 1 excluded.
 double uniform(std::uint64_t seed, std::int64_t sample, std::size_t position) {
-  return static_cast<double>(random_key(seed, Draw::Token, sample, position) >> 11) * 0x1p-53;
+  return static_cast<double>(random_key(seed, Draw::Generation, sample, position) >> 11) * 0x1p-53;
 }
 
 // Of equal logits at the border all stay.

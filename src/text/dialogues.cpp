@@ -68,7 +68,7 @@ struct Scene {
 };
 
 // One plan of eight, whatever the seed.
-bool is_held_out(const Plan& plan) { return random_key(0, Draw::Dialogue, plan.verb, plan.place, plan.time) % 8 == 0; }
+bool is_held_out(const Plan& plan) { return random_key(0, Draw::Synthetic, plan.verb, plan.place, plan.time) % 8 == 0; }
 
 Scene draw_scene(Dice& dice) {
   const std::size_t one = dice.below(kNames.size());
@@ -103,7 +103,7 @@ string_view plan_of(string_view summary) { return summary.substr(summary.find(" 
 SummarySets make_dialogues(std::uint64_t seed, const DialogueCounts& counts) {
   SummarySets sets;
   for (std::uint64_t i = 0; sets.train.size() < counts.train || sets.held_out.size() < counts.held_out; ++i) {
-    Dice dice(random_key(seed, Draw::Dialogue, i));
+    Dice dice(random_key(seed, Draw::Synthetic, i));
     const Scene scene = draw_scene(dice);
     const bool held_out = is_held_out(scene.plan);
     std::vector<SummarySample>& set = held_out ? sets.held_out : sets.train;
