@@ -6,16 +6,16 @@
 
 namespace tandem {
 
-// The length of all gradients taken as one vector: a scalar on their device, for which the host does not wait. On the
-// CPU its bits do not depend on the number of threads.
+// The norm of all gradients taken as one vector: a scalar on their device, without a synchronisation of the host. On
+// the CPU its bits do not depend on the number of threads.
 torch::Tensor global_norm(std::span<const torch::Tensor> gradients);
 
-// What to multiply gradients of that length by so that it is at most `max_norm`: max_norm / (norm + 1e-6), as in torch,
-// and never above 1. A divisor of the gradients is divided by it instead. Float32, as Optimizer::update wants it.
+// The factor that clips gradients of this norm to `max_norm`: max_norm / (norm + 1e-6) as in torch, at most 1; always 1
+// when `max_norm` is 0, which means no clipping. An Error for a negative `max_norm`. Float32, as Optimizer::update
+// wants it, whose divisor is divided by this factor.
 torch::Tensor clip_coefficient(const torch::Tensor& norm, double max_norm);
 
-// 1 where the norm is infinite or NaN, and so some gradient is or all are too large to use; else 0. For
-// Optimizer::update and LossScaler::update.
+// 1 if the norm is infinite or NaN, else 0; for Optimizer::update and LossScaler::update.
 torch::Tensor found_inf(const torch::Tensor& norm);
 
 }  // namespace tandem

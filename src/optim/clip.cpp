@@ -1,23 +1,26 @@
 #include <tandem/clip.h>
+#include <tandem/error.h>
 #include <torch/utils.h>
 
 #include <cstdint>
 #include <vector>
+
+#include "base/text.h"
 
 namespace tandem {
 namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kBlock = 16384;  // a sum of 32768 numbers may be split among threads
+constexpr std::int64_t kBlock = 16384;  // torch splits a sum of 32768 elements among threads
 
 Tensor in_memory_order(const Tensor& tensor) {
   if (!tensor.is_non_overlapping_and_dense()) return tensor.reshape(-1);
   return tensor.as_strided({tensor.numel()}, {1});
 }
 
-// Norms of blocks and then their norm, not one long sum: that order no thread count can change, and a float32 sum over
-// millions of squares is off in the third digit.
+// The norms of blocks and then their norm, not one long sum: the order of summation does not depend on the number of
+// threads, and a float32 sum over millions of squares is wrong in the third digit.
 Tensor block_norms(const Tensor& values) {
   const std::int64_t whole = values.numel() / kBlock * kBlock;
   Tensor rest = at::linalg_vector_norm(values.narrow(0, whole, values.numel() - whole)).view(1);
@@ -43,6 +46,9 @@ Tensor global_norm(std::span<const Tensor> gradients) {
 }
 
 Tensor clip_coefficient(const Tensor& norm, double max_norm) {
+  if (!(max_norm >= 0))
+    fail(ErrorKind::Config, str("clip: a gradient norm of at most ", max_norm), "give 0 for no clipping");
+  if (max_norm == 0) return at::ones_like(norm, torch::kFloat);
   return (max_norm / (norm + 1e-6)).clamp_max(1).to(torch::kFloat);
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/error_test.h"
+
 namespace tandem {
 namespace {
 
@@ -54,6 +56,14 @@ TEST(ClipCoefficient, ShrinksWhatIsTooLongAndLeavesTheRest) {
   EXPECT_FLOAT_EQ(clip_coefficient(torch::tensor(8.0F), 2).item<float>(), 0.25F);
   EXPECT_EQ(clip_coefficient(torch::tensor(1.5F), 2).item<float>(), 1);
   EXPECT_EQ(clip_coefficient(torch::tensor(0.0F), 2).item<float>(), 1);
+}
+
+TEST(ClipCoefficient, IsOneWhenClippingIsOff) {
+  EXPECT_EQ(clip_coefficient(torch::tensor(8.0F), 0).item<float>(), 1);
+  EXPECT_EQ(clip_coefficient(torch::tensor(INFINITY), 0).item<float>(), 1);
+  EXPECT_EQ(clip_coefficient(torch::tensor(8.0, torch::kDouble), 0).scalar_type(), torch::kFloat);
+  EXPECT_EQ(error_of([] { clip_coefficient(torch::tensor(8.0F), -1); }).kind(), ErrorKind::Config);
+  EXPECT_EQ(error_of([] { clip_coefficient(torch::tensor(8.0F), NAN); }).kind(), ErrorKind::Config);
 }
 
 TEST(FoundInf, IsExactlyOneForWhatIsNotFinite) {
