@@ -54,7 +54,7 @@ TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees te
     r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
     r"|src/train/(resume|run_environment|run_files|run_folder|self_launch)(_test)?\.|include/tandem/(checkpoint_folder|run_options)\.h")
 LINKED = ("include/", "src/", "models/", "recipes/")
-TESTS = ("*_test.cpp", "*_test.cu", "tests/*")
+TESTS = ("*_test.cpp", "*_test.cu", "*_test.h", "tests/*")
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "CLI/": ("src/config/flags.cpp",), "nlohmann/": ("src/base/json.cpp",), "yaml-cpp/": ("src/config/yaml.cpp",),
     "gtest/": TESTS, "gmock/": TESTS, "fmt/": (), "spdlog/": (), "glog/": (), "gloo/": (), "google/protobuf/": (),

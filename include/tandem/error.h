@@ -7,22 +7,22 @@
 
 namespace tandem {
 
-// What went wrong, by whose hands. Each kind has an exit code of its own (docs/errors.md).
+// Each kind has its own exit code (docs/errors.md).
 enum class ErrorKind {
-  Usage,       // a command line that cannot be understood
-  Config,      // a setting in a file, or settings that contradict each other
-  Launch,      // a worker could not be started, or its environment makes no sense
+  Usage,       // a command line that cannot be parsed
+  Config,      // an invalid setting, or settings that contradict each other
+  Launch,      // a worker could not be started, or its environment is invalid
   Rendezvous,  // the ranks did not find each other
   Comm,        // a collective failed, or a peer was lost
-  Timeout,     // something did not happen in time
-  Data,        // input that is missing or malformed
+  Timeout,     // an operation timed out
+  Data,        // missing or malformed input
   Checkpoint,  // a checkpoint that cannot be written or read
-  Device,      // a device that is missing, unfit or out of memory
-  Internal,    // our own mistake
+  Device,      // a device that is missing, unsuitable or out of memory
+  Internal,    // a bug in Tandem
 };
 
-// The one exception that Tandem throws. `message` is one sentence: the operation, what went wrong, the numbers and
-// where; `hint` says what to do about it. `what()` holds both.
+// The only exception type of Tandem. `message` is one sentence: the operation, what went wrong, the numbers and where;
+// `hint` says what to do about it. `what()` returns both.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string message, std::string hint);
@@ -42,8 +42,8 @@ class Error : public std::runtime_error {
 std::string_view kind_name(ErrorKind kind);
 int exit_code(ErrorKind kind);
 
-// What a program prints before it ends, and the code it ends with, for any exception that reached `main`. `where` is
-// the place in the run, such as "rank 1 of 2"; it follows the sentence in brackets.
+// The text to print and the exit code for an exception that reached `main`. `where`, such as "rank 1 of 2", follows the
+// message in brackets.
 std::string describe(const std::exception& error, std::string_view where = {});
 int exit_code(const std::exception& error);
 

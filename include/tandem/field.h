@@ -11,21 +11,21 @@
 
 namespace tandem {
 
-// One setting of a configuration, seen without its type. Flags, files, help and the printed table know nothing else.
+// One setting of a configuration, type-erased, for flags, files, help and the printed table.
 struct Field {
   std::string name;                  // dotted: "optimizer.lr"
-  std::vector<std::string> aliases;  // other names of its flag; "n" is -n
+  std::vector<std::string> aliases;  // other names of the flag; "n" is -n
   std::string help;                  // what it means
-  std::string allowed;               // what may be given: "a whole number"
-  std::string section;               // its title in --help; empty: the part of the name before the dot
+  std::string allowed;               // the expected values: "an integer"
+  std::string section;               // title in --help; empty: the part of the name before the dot
   ValueShape shape = ValueShape::Plain;
   bool list = false;
-  bool repeated = false;  // each flag on the command line is one item of the list
+  bool repeated = false;  // each occurrence of the flag is one item of the list
   bool optional = false;
   std::function<Written()> get;
-  std::function<bool(const Written&)> set;  // false: not such a value, and nothing was changed
-  Written default_value;                    // what it was when the fields were listed
-  std::string source;                       // "run.yaml:3", "--lr"; empty: nobody set it
+  std::function<bool(const Written&)> set;  // false: invalid value, nothing changed
+  Written default_value;                    // the value when the fields were listed
+  std::string source;                       // "run.yaml:3", "--lr"; empty: default
 
   bool is_default() const { return get() == default_value; }
 };
@@ -37,7 +37,7 @@ struct Field {
 //   };
 //   template <class Visitor>
 //   void visit_fields(OptimizerOptions& o, Visitor&& field) {
-//     field("lr", o.lr, "learning rate at the peak");
+//     field("lr", o.lr, "peak learning rate");
 //   }
 //
 // A field that is such a struct itself gives dotted names; one without a name, field("", o.life, "life and death"),

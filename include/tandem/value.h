@@ -19,7 +19,8 @@
 
 namespace tandem {
 
-// What is given once for each item, and never cut at commas: `-x A=1,2 -x B=3`. A file holds a list, or one text.
+// A list whose flag is repeated for each item and not split at commas: `-x A=1,2 -x B=3`. In a file: a list or one
+// text.
 template <class Value>
 struct Repeated {
   std::vector<Value> items;
@@ -27,13 +28,13 @@ struct Repeated {
   friend bool operator==(const Repeated&, const Repeated&) = default;
 };
 
-// A value as people write it, in a flag or a file: nothing, one text, or a list of texts.
+// A value as written in a flag or a file: nothing, one text, or a list of texts.
 using Written = std::variant<std::monostate, std::string, std::vector<std::string>>;
 
 enum class ValueShape {
-  Plain,   // written as it is: 3, 0.5, fp16, 90s
+  Plain,   // unquoted: 3, 0.5, fp16, 90s
   Switch,  // true or false; its flag needs no value
-  Text,    // anything; a file quotes it
+  Text,    // any text, quoted in a file
 };
 
 namespace detail {
@@ -42,7 +43,7 @@ std::optional<bool> read_bool(std::string_view text);
 std::optional<std::string> read_text(std::string_view text);
 std::string one_of(const std::vector<std::string>& names);
 
-// YAML writes .inf and .nan where C++ writes inf and nan.
+// YAML has .inf and .nan for inf and nan.
 std::string to_yaml_number(std::string_view text);
 std::string from_yaml_number(std::string_view text);
 
@@ -51,8 +52,8 @@ concept Number = std::is_arithmetic_v<Value> && !std::same_as<Value, bool> && !s
 
 }  // namespace detail
 
-// How one value is written, read and described. `read` gives nothing for a text that is not such a value. A type
-// without a specialization cannot be a field.
+// Writes, reads and describes a value. `read` returns nothing for an invalid text. A type without a specialization
+// cannot be a field.
 template <class Value>
 struct ScalarFormat;
 
@@ -64,7 +65,7 @@ struct ScalarFormat<bool> {
   static std::string allowed() { return "true or false"; }
 };
 
-// Numbers are written in the shortest form that reads back as the same bits; the locale plays no part.
+// Numbers are written in the shortest form that parses back to the same bits, independent of the locale.
 template <detail::Number Value>
 struct ScalarFormat<Value> {
   static constexpr ValueShape kShape = ValueShape::Plain;
@@ -83,9 +84,8 @@ struct ScalarFormat<Value> {
   static std::string allowed() {
     using Limits = std::numeric_limits<Value>;
     if constexpr (!Limits::is_integer) return "a number";
-    if constexpr (sizeof(Value) == 8)
-      return Limits::is_signed ? "a 64-bit whole number" : "a 64-bit whole number, not below 0";
-    return "a whole number from " + write(Limits::min()) + " to " + write(Limits::max());
+    if constexpr (sizeof(Value) == 8) return Limits::is_signed ? "a 64-bit integer" : "a non-negative 64-bit integer";
+    return "an integer from " + write(Limits::min()) + " to " + write(Limits::max());
   }
 };
 
@@ -94,7 +94,7 @@ struct ScalarFormat<std::string> {
   static constexpr ValueShape kShape = ValueShape::Text;
   static std::optional<std::string> read(std::string_view text) { return detail::read_text(text); }
   static std::string write(const std::string& value) { return value; }
-  static std::string allowed() { return "a text in UTF-8"; }
+  static std::string allowed() { return "text in UTF-8"; }
 };
 
 template <>
@@ -127,7 +127,7 @@ struct ScalarFormat<std::chrono::duration<Count, Period>> {
   static std::string allowed() { return "a time such as 90s or 11h30m, in steps of " + duration_text(Duration(1)); }
 };
 
-// The values of an enum are the names that a function beside it lists:
+// Values of an enum are written by the names that a function beside it lists:
 //   inline std::vector<std::pair<std::string, Color>> enum_names(Color) { return {{"red", Color::Red}}; }
 template <class Value>
 requires std::is_enum_v<Value>
@@ -188,7 +188,7 @@ struct ValueFormat<std::vector<Value>> {
     for (const Value& value : values) texts.push_back(ScalarFormat<Value>::write(value));
     return texts;
   }
-  static std::string allowed() { return "a list, each " + ScalarFormat<Value>::allowed(); }
+  static std::string allowed() { return "a list, each item " + ScalarFormat<Value>::allowed(); }
 };
 
 template <class Value>
@@ -203,7 +203,7 @@ struct ValueFormat<Repeated<Value>> {
     return items ? std::optional(Repeated<Value>{*std::move(items)}) : std::nullopt;
   }
   static Written write(const Repeated<Value>& value) { return List::write(value.items); }
-  static std::string allowed() { return ScalarFormat<Value>::allowed() + ", as often as needed"; }
+  static std::string allowed() { return ScalarFormat<Value>::allowed() + "; repeat the flag for more"; }
 };
 
 template <class Value>

@@ -2,7 +2,7 @@
 
 namespace tandem {
 
-// The place of this process among all processes of the run. Outside a launcher it is a world of one.
+// The rank of this process and the size of the run. Without a launcher it is a world of one.
 struct World {
   int rank = 0;  // 0 .. size-1, over all nodes
   int size = 1;
@@ -16,8 +16,8 @@ struct World {
   friend bool operator==(const World&, const World&) = default;
 };
 
-// Reads the place that a launcher gave us (`tandem run`, torchrun, or RANK and WORLD_SIZE set by hand). A place that
-// contradicts itself is an Error of kind Launch.
+// Reads the environment set by a launcher (`tandem run`, torchrun, or RANK and WORLD_SIZE set by hand). An Error of
+// kind Launch if the variables contradict each other.
 World current_world();
 
 }  // namespace tandem

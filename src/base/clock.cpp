@@ -25,7 +25,7 @@ std::chrono::milliseconds since_boot() {
 }
 
 std::chrono::milliseconds process_start() {
-  constexpr std::size_t kStartTime = 20;  // the field, counted from after the name, which may have spaces
+  constexpr std::size_t kStartTime = 20;  // index of the field after the name, which may contain spaces
   const std::string text = read_if_there("/proc/self/stat").value_or("");
   const std::size_t name_end = text.rfind(')');
   const std::vector<std::string> fields = split(text.substr(std::min(text.size(), name_end)), ' ');

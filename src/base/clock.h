@@ -5,7 +5,7 @@
 
 namespace tandem {
 
-// Time since it was made, by a clock that never jumps.
+// The time since construction, on the monotonic clock.
 class Stopwatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -17,7 +17,7 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-// A moment that lies a given time ahead; what waits for something asks it how long it may still wait.
+// A point in time, and how long it is until then.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -26,20 +26,20 @@ class Deadline {
 
   bool passed() const { return Clock::now() >= end_; }
 
-  // For poll(2): rounded up, so that a wait never ends just before the deadline and spins; never negative.
+  // The remaining time for poll(2): rounded up, so that the last wait does not end early and spin; never negative.
   int poll_ms() const;
 
  private:
   Clock::time_point end_;
 };
 
-// The time since the host was started: one clock for all its processes, which goes on while it sleeps.
+// The time since the host booted: the same clock in every process, and it does not stop while the host is suspended.
 std::chrono::milliseconds since_boot();
 
-// When this process began, by that clock; what it was before an exec counts.
+// When this process was started, on that clock; an exec does not change it.
 std::chrono::milliseconds process_start();
 
-// "2026-11-15T05:23:43.120Z": sorts as text, the same on every host.
+// "2026-11-15T05:23:43.120Z"
 std::string utc_text(std::chrono::system_clock::time_point moment);
 
 }  // namespace tandem

@@ -15,8 +15,8 @@
 
 namespace tandem {
 
-// Programs built at different times meet here, so a change of either struct needs a new version. Writers of different
-// words stay on different cache lines.
+// Launcher and ranks may be different builds, so a change of either struct needs a new version. Words with different
+// writers are on different cache lines.
 struct alignas(64) ControlPage::Slot {
   std::int64_t beat_ns;  // 0: none yet
   std::uint64_t progress;
@@ -36,16 +36,16 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x4c5254434d4454;  // "TDMCTRL" in memory
 constexpr std::uint32_t kVersion = 1;
-constexpr int kLowestFd = 100;  // a shell script that opens files by number takes small ones
+constexpr int kLowestFd = 100;  // shell scripts open small numbers explicitly
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 template <class Word>
 std::atomic_ref<Word> atomic(Word& word) {
-  static_assert(std::atomic_ref<Word>::is_always_lock_free, "another process could not see a lock of ours");
+  static_assert(std::atomic_ref<Word>::is_always_lock_free, "a lock would not be visible to other processes");
   return std::atomic_ref<Word>(word);
 }
 
-// Far deadlines would overflow the clock.
+// now + limit, without overflow.
 ControlPage::Clock::time_point time_after(std::chrono::nanoseconds limit) {
   const auto now = ControlPage::Clock::now();
   return now + std::min<ControlPage::Clock::duration>(limit, ControlPage::Clock::time_point::max() - now);
@@ -64,19 +64,19 @@ ControlPage::Layout* ControlPage::map(int fd, std::size_t size) {
 
 ControlPage ControlPage::create(int num_ranks) {
   if (num_ranks < 1 || num_ranks > kMaxRanks) {
-    fail(ErrorKind::Internal, str("control page for ", num_ranks, " ranks, not for 1 to ", kMaxRanks),
+    fail(ErrorKind::Internal, str("control page for ", num_ranks, " ranks, expected 1 to ", kMaxRanks),
          "please report this");
   }
   const std::size_t size = size_for(num_ranks);
   const Fd low(::memfd_create("tandem-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   Fd fd(::fcntl(low.get(), F_DUPFD_CLOEXEC, kLowestFd));
-  if (!fd) fd = Fd(::fcntl(low.get(), F_DUPFD_CLOEXEC, 0));  // where so few files may be open, a small number will do
+  if (!fd) fd = Fd(::fcntl(low.get(), F_DUPFD_CLOEXEC, 0));  // the limit of open files is below kLowestFd
   const bool is_sized = fd && ::ftruncate(fd.get(), static_cast<off_t>(size)) == 0;
   const bool is_sealed = is_sized && ::fcntl(fd.get(), F_ADD_SEALS, kSeals) == 0;
   Layout* layout = is_sealed ? map(fd.get(), size) : nullptr;
   if (layout == nullptr) {
-    fail(ErrorKind::Launch, str("no shared memory for the control page: ", errno_text(errno)),
-         "check the limits of memory and of open files (ulimit -v, ulimit -n)");
+    fail(ErrorKind::Launch, str("cannot allocate shared memory for the control page: ", errno_text(errno)),
+         "check the limits on memory and open files (ulimit -v, ulimit -n)");
   }
   layout->magic = kMagic;
   layout->version = kVersion;
@@ -85,7 +85,7 @@ ControlPage ControlPage::create(int num_ranks) {
 }
 
 std::optional<ControlPage> ControlPage::open(int fd) {
-  // The seals come first: only they promise that memory which is there now stays there.
+  // The seals are checked first: without them the file could shrink after the size check.
   const int seals = ::fcntl(fd, F_GET_SEALS);
   struct stat file {};
   if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd, &file) != 0) return std::nullopt;

@@ -10,21 +10,19 @@
 
 namespace tandem {
 
-// A page of memory that the launcher shares with the ranks of one node, through a descriptor that they inherit
-// (TANDEM_CONTROL_FD). Anyone may write to it at any time: every word is a lock-free atomic, and a process that dies
-// leaves nothing locked.
+// Memory that the launcher shares with the ranks of one node, through an inherited file descriptor (TANDEM_CONTROL_FD).
+// Every process may write to it at any time: every word is a lock-free atomic, so a process that dies holds no lock.
 class ControlPage {
  public:
   using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC: the same in every process of a host
 
   static constexpr int kMaxRanks = 4096;
 
-  // A new page in memory that vanishes with its last user. Its descriptor is closed in programs that we become, unless
-  // it is passed on.
+  // A new page, freed with its last user. Its descriptor is close-on-exec.
   static ControlPage create(int num_ranks);
 
-  // The page behind an inherited descriptor, which stays the caller's. Nothing when it is another file: a program may
-  // have closed the number and used it again.
+  // Maps the page of an inherited descriptor, which the caller keeps. Nothing if the descriptor is another file: the
+  // program may have closed the number and reused it.
   static std::optional<ControlPage> open(int fd);
 
   ControlPage(ControlPage&& other) noexcept
@@ -36,28 +34,28 @@ class ControlPage {
   }
   ~ControlPage();
 
-  int fd() const { return fd_.get(); }  // -1 for one that was opened
+  int fd() const { return fd_.get(); }  // -1 after open()
   int num_ranks() const;                // of this node
 
-  // Says that `rank` (of the whole world) failed and wakes whoever waits; the first one to say so stays.
+  // Records that `rank` (of the whole world) failed, and wakes all waiters. Only the first call has an effect.
   void abort(int rank);
   std::optional<int> aborted_by() const;
 
-  // As aborted_by, but waits for it, no longer than `limit`.
+  // Waits up to `limit` for an abort.
   std::optional<int> wait_for_abort(std::chrono::nanoseconds limit) const;
 
-  // Clears everything for the next attempt. The ranks of the last one must be gone.
+  // Clears everything for a restart. The old ranks must have exited.
   void reset(int restart_count);
   int restart_count() const;
 
   void set_pid(int local_rank, int pid);
   int pid(int local_rank) const;  // 0: not started
 
-  // A sign of life, and when the last one came.
+  // Heartbeat, and the time of the last one.
   void beat(int local_rank);
   std::optional<Clock::time_point> last_beat(int local_rank) const;
 
-  // How far a rank has come; what the number counts is the business of those who use it.
+  // A rank's progress counter, in units of the caller's choice.
   void set_progress(int local_rank, std::uint64_t progress);
   std::uint64_t progress(int local_rank) const;
 
@@ -68,7 +66,7 @@ class ControlPage {
   ControlPage(Fd fd, Layout* layout) : fd_(std::move(fd)), layout_(layout) {}
 
   static std::size_t size_for(int num_ranks);
-  static Layout* map(int fd, std::size_t size);  // nullptr when it cannot be done
+  static Layout* map(int fd, std::size_t size);  // nullptr on failure
   Slot& slot(int local_rank) const;
 
   Fd fd_;

@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-// Calls a function of the driver, all of which return 0 if they succeed.
+// Calls a function of the driver; they return 0 on success.
 template <class... Args>
 bool call_driver(const char* name, Args... args) {
   static void* const kDriver = ::dlopen("libcuda.so.1", RTLD_NOW);
@@ -20,7 +20,8 @@ bool call_driver(const char* name, Args... args) {
 }
 
 [[noreturn]] void fail_to_ask(int index) {
-  fail(ErrorKind::Device, str("cannot ask the CUDA driver about GPU ", index), "nvidia-smi says whether it works");
+  fail(ErrorKind::Device, str("cannot query GPU ", index, " through the CUDA driver"),
+       "check with nvidia-smi that the driver works");
 }
 
 }  // namespace

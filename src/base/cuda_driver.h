@@ -4,8 +4,8 @@
 
 namespace tandem {
 
-// The CUDA driver, asked without torch's headers, which need those of CUDA. It numbers devices as torch does. No driver
-// or no such GPU is an Error of kind Device.
+// Queries of the CUDA driver through dlopen, without the CUDA headers. Devices are numbered as in torch. An Error of
+// kind Device if there is no driver or no such GPU.
 int gpu_attribute(int attribute, int index);  // CU_DEVICE_ATTRIBUTE_...
 std::string gpu_name(int index);              // "Tesla T4"
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Sorted, since a folder has no order of its own. A folder that is not there is empty.
+// Sorted; empty if the folder does not exist.
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -59,22 +59,22 @@ std::vector<int> device_nodes(const fs::path& root) {
 bool is_uuid(std::string_view name) { return name.starts_with("GPU-") && name.size() > 4; }
 bool is_mig(std::string_view name) { return name.starts_with("MIG-"); }
 
-// CUDA reads a list of numbers or a list of names, and ends it where the one turns into the other.
+// A list for CUDA holds either numbers or names; CUDA stops reading where the kind of entry changes.
 bool is_name(std::string_view entry) { return is_uuid(entry) || is_mig(entry); }
 
-// The place of the only GPU whose UUID begins so.
+// The index of the GPU with this prefix of a UUID, if there is exactly one.
 std::optional<std::size_t> find_uuid(std::span<const Gpu> gpus, std::string_view prefix) {
   const auto matches = [&](const Gpu& gpu) { return gpu.uuid.starts_with(prefix); };
   if (std::ranges::count_if(gpus, matches) != 1) return std::nullopt;
   return static_cast<std::size_t>(std::ranges::find_if(gpus, matches) - gpus.begin());
 }
 
-// Whether the driver tells no UUIDs: in some containers its files are hidden.
+// Whether no UUID is known: some containers hide the driver's files.
 bool is_silent(std::span<const Gpu> gpus) {
   return std::ranges::all_of(gpus, [](const Gpu& gpu) { return gpu.uuid.empty(); });
 }
 
-// One text for one GPU, however the entry spells it; nothing when the entry is not there.
+// The same text for all spellings of one GPU; nothing if there is no such GPU.
 std::optional<std::string> identity(std::span<const Gpu> gpus, const std::string& entry) {
   if (is_mig(entry)) return entry;
   if (is_uuid(entry)) {
@@ -94,12 +94,12 @@ std::string visible_text(const std::vector<std::string>& visible) {
   return str(gpus_text(visible.size()), is, join(visible, ", "));
 }
 
-// "0,0,1,1" for four ranks on 0 and 1; for very many only how it goes.
+// "0,0,1,1" for four ranks on 0 and 1; for more than 16 ranks only an example.
 std::string sharing_hint(const std::vector<std::string>& entries, int count) {
   const std::size_t ranks = count <= 16 ? static_cast<std::size_t>(count) : 2 * entries.size();
   std::vector<std::string> shared;
   for (std::size_t rank = 0; rank < ranks; ++rank) shared.push_back(entries[rank * entries.size() / ranks]);
-  return str("to let ranks share a GPU, name it once for each, as in `--device ", join(shared, ","), '`');
+  return str("to share a GPU between ranks, list it once per rank, as in `--device ", join(shared, ","), '`');
 }
 
 std::vector<std::string> numbered_devices(int count, std::size_t num_gpus) {
@@ -121,14 +121,14 @@ DevicePlan plan_every_gpu(std::optional<int> count, bool strict, const std::vect
   if (num_ranks <= num_gpus) return plan;
   std::vector<std::string> numbers;
   for (int gpu = 0; gpu < num_gpus; ++gpu) numbers.push_back(str(gpu));
-  const std::string message = str(num_ranks, " ranks want a GPU each, but ", visible_text(visible));
-  const std::string hint = str(sharing_hint(numbers, num_ranks), "; `--device cpu` runs without");
+  const std::string message = str(num_ranks, " ranks need a GPU each, but ", visible_text(visible));
+  const std::string hint = str(sharing_hint(numbers, num_ranks), "; `--device cpu` uses none");
   if (strict) fail(ErrorKind::Device, message, hint);
   plan.notes.push_back(str(message, "; ", hint));
   return plan;
 }
 
-// Whether a GPU of that UUID may be seen. Where the driver tells no UUIDs the name is believed.
+// Whether the GPU of that UUID is visible. If no UUIDs are known, the answer is yes.
 bool shows_uuid(const std::vector<std::string>& visible, std::span<const Gpu> installed, std::string_view uuid) {
   const auto place = find_uuid(installed, uuid);
   return std::ranges::any_of(visible, [&](const std::string& entry) {
@@ -138,13 +138,13 @@ bool shows_uuid(const std::vector<std::string>& visible, std::span<const Gpu> in
   });
 }
 
-// A MIG name is believed, unless the names that may be seen are given.
+// Whether a MIG device is visible. It can be checked only against visible MIG names.
 bool shows_mig(const std::vector<std::string>& visible, std::string_view name) {
   if (!std::ranges::any_of(visible, is_mig)) return !visible.empty();
   return std::ranges::count(visible, name) > 0;
 }
 
-// One entry of the list as CUDA_VISIBLE_DEVICES takes it.
+// One entry of --device as an entry of CUDA_VISIBLE_DEVICES.
 std::string resolve(const std::string& entry, const std::vector<std::string>& visible, std::span<const Gpu> installed) {
   std::string_view text = entry;
   if (text.starts_with("cuda:")) text.remove_prefix(5);
@@ -152,11 +152,11 @@ std::string resolve(const std::string& entry, const std::vector<std::string>& vi
   const bool is_there = is_uuid(text) ? shows_uuid(visible, installed, text) : is_mig(text) && shows_mig(visible, text);
   if (is_there) return std::string(text);
   if (!is_name(text) && !to_unsigned(text)) {
-    fail(ErrorKind::Config, str("device '", entry, "' is no number, UUID (GPU-...) or MIG name (MIG-...)"),
+    fail(ErrorKind::Config, str("device '", entry, "' is not a number, UUID (GPU-...) or MIG name (MIG-...)"),
          "try `--device 0,1`, `--device all` or `--device cpu`");
   }
-  fail(ErrorKind::Device, str("device ", entry, " is not there; ", visible_text(visible)),
-       visible.empty() ? "try `--device cpu`" : "numbers count the visible GPUs, from 0");
+  fail(ErrorKind::Device, str("device ", entry, " not found; ", visible_text(visible)),
+       visible.empty() ? "try `--device cpu`" : "numbers are indices into the visible GPUs, from 0");
 }
 
 DevicePlan plan_list(const std::vector<std::string>& entries, std::optional<int> count,
@@ -171,13 +171,13 @@ DevicePlan plan_list(const std::vector<std::string>& entries, std::optional<int>
   }
   plan.num_ranks = count.value_or(static_cast<int>(entries.size()));
   if (plan.num_ranks > static_cast<int>(entries.size())) {
-    fail(ErrorKind::Device, str(plan.num_ranks, " ranks, but --device names ", gpus_text(entries.size())),
+    fail(ErrorKind::Device, str(plan.num_ranks, " ranks, but --device lists ", gpus_text(entries.size())),
          sharing_hint(entries, plan.num_ranks));
   }
   if (std::ranges::any_of(shown, is_name) && !std::ranges::all_of(shown, is_name)) {
     fail(ErrorKind::Config,
-         str("device list ", join(entries, ","), " mixes numbers and names, which CUDA does not read"),
-         "give numbers only, or names only");
+         str("device list ", join(entries, ","), " mixes numbers and names, which CUDA does not support"),
+         "use only numbers or only names");
   }
   plan.devices.resize(static_cast<std::size_t>(plan.num_ranks));
   plan.cuda_visible_devices = join(shown, ",");

@@ -36,7 +36,7 @@ std::string_view kind_name(ErrorKind kind) {
   return "internal";
 }
 
-// 1 is left to programs that know nothing of kinds; 126 and above belong to the shell.
+// 1 is for other programs; 126 and above belong to the shell.
 int exit_code(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::Usage: return 2;

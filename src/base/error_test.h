@@ -1,8 +1,24 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <tandem/error.h>
 
+#include <initializer_list>
+#include <string_view>
+
 namespace tandem {
+
+// Whether a text holds these facts (names, numbers, commands) in this order, whatever the words around them.
+inline testing::AssertionResult says(std::string_view text, std::initializer_list<std::string_view> facts) {
+  std::size_t end = 0;
+  for (const std::string_view fact : facts) {
+    const std::size_t begin = text.find(fact, end);
+    if (begin == std::string_view::npos)
+      return testing::AssertionFailure() << "no '" << fact << "' in '" << text << "'";
+    end = begin + fact.size();
+  }
+  return testing::AssertionSuccess();
+}
 
 // The Error that `body` ends with; one with an empty message if it ends well.
 template <class Body>

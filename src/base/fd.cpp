@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWriteHint = "check the folder, its permissions and the free space";
 
-// Gives a file that was written under a temporary name its own, durably. EINVAL: a file system that has no fsync of
-// folders, and makes names durable in its own way.
+// Renames a file that was written under a temporary name, durably. EINVAL: this file system does not support fsync of
+// folders.
 bool move_to(const fs::path& target, int file, const fs::path& temporary) {
   if (::fsync(file) != 0 || ::rename(temporary.c_str(), target.c_str()) != 0) return false;
   const Fd folder(::open(target.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -49,7 +49,8 @@ void fill_closed_streams() {
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    fail(ErrorKind::Launch, str("no pipe: ", errno_text(errno)), "check the limit of open files (ulimit -n)");
+    fail(ErrorKind::Launch, str("cannot make a pipe: ", errno_text(errno)),
+         "check the limit on open files (ulimit -n)");
   }
   return {.read = Fd(ends[0]), .write = Fd(ends[1])};
 }

@@ -32,11 +32,11 @@ class Fd {
   int fd_ = -1;
 };
 
-// Opens those of the three standard streams that are closed, so that no file of ours gets their numbers: nothing comes
-// out of them, and writing to them fails as it did before.
+// Opens those of the three standard streams that are closed, so that no other file gets their numbers: reading gives
+// nothing, and writing still fails.
 void fill_closed_streams();
 
-// The two ends of a pipe; a program that we become does not inherit them.
+// A pipe; both ends are close-on-exec.
 struct Pipe {
   Fd read;
   Fd write;
@@ -56,13 +56,13 @@ struct FileContent {
 bool write_all(int fd, std::string_view text);
 bool write_all(int fd, const FileContent& content);
 
-// Everything up to the end of the stream; nothing when it cannot be read (errno says why).
+// Reads up to the end of the stream; nothing on failure (errno says why).
 std::optional<std::string> read_all(int fd);
 
-// The whole file; an Error of that kind when it cannot be read.
+// The whole file; an Error of that kind if it cannot be read.
 std::string read_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data);
 
-// The same of a file that need not be there, or that we may not read; then nothing.
+// The whole file; nothing if it does not exist or cannot be read.
 std::optional<std::string> read_if_there(const std::filesystem::path& path);
 
 // A name with this prefix is a file or folder that is being written. If the process dies it is left behind.
@@ -76,7 +76,7 @@ void replace_file(const std::filesystem::path& path, std::string_view text, Erro
 // The hint for a file of `num_bytes` that could not be written because of `error`.
 std::string write_hint(int error, const std::filesystem::path& path, std::uint64_t num_bytes);
 
-// "No such file or directory" and the like, for the errno of a call that just failed.
+// "No such file or directory" and the like.
 std::string errno_text(int error);
 
 }  // namespace tandem

@@ -14,9 +14,9 @@ namespace {
 
 using Tree = nlohmann::ordered_json;
 
-constexpr const char* kHint = "the file may be damaged, or made by another program or version";
+constexpr const char* kJsonHint = "the file may be damaged, or made by another program or version";
 
-// Deep enough for any real file, shallow enough for recursion.
+// Deep enough for real files, shallow enough for recursion.
 constexpr std::size_t kMaxDepth = 200;
 
 template <class T>
@@ -25,10 +25,10 @@ const T& get_as(
     std::string_view wanted) {
   static constexpr std::string_view kNames[] = {"null", "bool", "integer", "number", "string", "array", "object"};
   if (const T* found = std::get_if<T>(&value)) return *found;
-  fail(ErrorKind::Data, str("json: expected ", wanted, ", found ", kNames[value.index()]), kHint);
+  fail(ErrorKind::Data, str("json: expected ", wanted, ", found ", kNames[value.index()]), kJsonHint);
 }
 
-// Builds our values from what the library reads. (The library's own tree lets the last of two members of one name win.)
+// Builds Json values from the library's events. (The library's own tree accepts duplicate names.)
 class JsonReader : public nlohmann::json_sax<Tree> {
  public:
   explicit JsonReader(std::string_view where) : where_(where) {}
@@ -65,11 +65,12 @@ class JsonReader : public nlohmann::json_sax<Tree> {
                    const nlohmann::detail::exception& error) override {
     const std::string_view what = error.what();
     const std::size_t sentence = what.find("] ");
-    fail(ErrorKind::Data, str("json: ", where_, ": ", what.substr(sentence == what.npos ? 0 : sentence + 2)), kHint);
+    fail(ErrorKind::Data, str("json: ", where_, ": ", what.substr(sentence == what.npos ? 0 : sentence + 2)),
+         kJsonHint);
   }
 
  private:
-  // An array or object whose end has not come yet.
+  // An array or object that is not closed yet.
   struct Open {
     std::variant<Json::Array, Json::Object> members;
     std::string name;  // of the next member
@@ -89,7 +90,7 @@ class JsonReader : public nlohmann::json_sax<Tree> {
   template <class Members>
   bool open(Members none) {
     if (open_.size() == kMaxDepth) {
-      fail(ErrorKind::Data, str("json: ", where_, " is nested deeper than ", kMaxDepth, " levels"), kHint);
+      fail(ErrorKind::Data, str("json: ", where_, " is nested deeper than ", kMaxDepth, " levels"), kJsonHint);
     }
     open_.push_back({.members = std::move(none), .name = {}});
     return true;
@@ -107,7 +108,7 @@ class JsonReader : public nlohmann::json_sax<Tree> {
     std::ranges::sort(names);
     const auto twice = std::ranges::adjacent_find(names);
     if (twice != names.end()) {
-      fail(ErrorKind::Data, str("json: ", where_, " has two members '", *twice, "' in one object"), kHint);
+      fail(ErrorKind::Data, str("json: ", where_, " has a duplicate member '", *twice, "'"), kJsonHint);
     }
   }
 
@@ -118,7 +119,7 @@ class JsonReader : public nlohmann::json_sax<Tree> {
 
 }  // namespace
 
-// Gives our values to the library to be written.
+// Converts Json values to the library's.
 class JsonText {
  public:
   static Tree to_tree(const Json& json) {
@@ -138,7 +139,7 @@ class JsonText {
   }
   static Tree to_tree_of(const Json::Object& object) {
     Tree tree = Tree::object();
-    // The library's own ways to add a member look through all others for its name.
+    // The library's own insertion searches all members for the name.
     auto& members = tree.get_ref<Tree::object_t&>();
     for (const auto& [name, item] : object) members.emplace_back(name, to_tree(item));
     return tree;
@@ -164,7 +165,7 @@ const Json* Json::find(std::string_view name) const {
 
 const Json& Json::at(std::string_view name) const {
   if (const Json* member = find(name)) return *member;
-  fail(ErrorKind::Data, str("json: there is no member '", name, "'"), kHint);
+  fail(ErrorKind::Data, str("json: member '", name, "' not found"), kJsonHint);
 }
 
 void read_json_file(std::string_view where, const std::function<void()>& read) {
@@ -180,8 +181,8 @@ void read_json_file(std::string_view where, const std::function<void()>& read) {
 }
 
 Json parse_json(std::string_view text, std::string_view where) {
-  if (text.find('\0') != text.npos) {  // which the library would take for the end
-    fail(ErrorKind::Data, str("json: ", where, " has a zero byte"), kHint);
+  if (text.find('\0') != text.npos) {  // the library would stop there
+    fail(ErrorKind::Data, str("json: ", where, " has a zero byte"), kJsonHint);
   }
   JsonReader reader(where);
   Tree::sax_parse(text, &reader);

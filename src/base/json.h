@@ -31,7 +31,7 @@ class Json {
   bool is_array() const { return std::holds_alternative<Array>(value_); }
   bool is_object() const { return std::holds_alternative<Object>(value_); }
 
-  // The value as that type; another type is an Error of kind Data that names both. A whole number is a double too.
+  // The value as that type; an Error of kind Data if it has another type. as_double accepts integers.
   bool as_bool() const;
   std::int64_t as_integer() const;
   double as_double() const;
@@ -39,7 +39,7 @@ class Json {
   const Array& as_array() const;
   const Object& as_object() const;
 
-  // The member of that name: `find` gives nullptr, `at` an Error, when there is none.
+  // The member of that name; if there is none, `find` returns nullptr and `at` throws an Error.
   const Json* find(std::string_view name) const;
   const Json& at(std::string_view name) const;
 
@@ -50,15 +50,13 @@ class Json {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
 };
 
-// Calls `read`, which takes values of the JSON file `where`: an Error about one of them names the file.
+// Calls `read`, which reads values of the JSON file `where`, and adds the file's name to Errors about them.
 void read_json_file(std::string_view where, const std::function<void()>& read);
 
-// One whole JSON text; `where` is the file that an Error should name. Two members of one name in one object are an
-// Error.
+// Parses a JSON text; Errors name `where`. Duplicate names in one object are an Error.
 Json parse_json(std::string_view text, std::string_view where);
 
-// On one line, or indented by two spaces. Numbers that are not finite become null, since JSON has no word for them;
-// bytes that are not UTF-8 become U+FFFD.
+// On one line, or indented by two spaces. Numbers that are not finite become null; invalid UTF-8 becomes U+FFFD.
 std::string json_text(const Json& value);
 std::string json_text_indented(const Json& value);
 

@@ -57,8 +57,7 @@ TEST(Json, ReplacesBytesThatAreNotUtf8) {
 
 TEST(Json, NamesTheFileAndPlaceOfASyntaxError) {
   const std::string message = message_of([] { parse_json("{\n  \"a\": 1,,\n}", "events.jsonl"); });
-  EXPECT_NE(message.find("events.jsonl"), std::string::npos) << message;
-  EXPECT_NE(message.find("line 2"), std::string::npos) << message;
+  EXPECT_TRUE(says(message, {"events.jsonl", "line 2"}));
 }
 
 TEST(Json, RefusesEmptyTextAndTrailingText) {
@@ -68,27 +67,26 @@ TEST(Json, RefusesEmptyTextAndTrailingText) {
 
 TEST(Json, RefusesNestingThatWouldExhaustTheStack) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
-  EXPECT_EQ(message_of([&] { parse_json(deep, "f"); }), "json: f is nested deeper than 200 levels");
+  EXPECT_TRUE(says(message_of([&] { parse_json(deep, "f"); }), {"json", "f", "200"}));
 }
 
 TEST(Json, DoesNotTakeAZeroByteForTheEnd) {
-  EXPECT_EQ(message_of([] { parse_json(std::string("{}\0{", 4), "f"); }), "json: f has a zero byte");
+  EXPECT_TRUE(says(message_of([] { parse_json(std::string("{}\0{", 4), "f"); }), {"json", "f", "zero byte"}));
 }
 
 TEST(Json, RefusesTwoMembersOfOneName) {
-  EXPECT_EQ(message_of([] { parse_json(R"({"b": {"a": 1, "c": 2, "a": 1}})", "f"); }),
-            "json: f has two members 'a' in one object");
+  EXPECT_TRUE(says(message_of([] { parse_json(R"({"b": {"a": 1, "c": 2, "a": 1}})", "f"); }), {"json", "f", "'a'"}));
   EXPECT_EQ(parse_json(R"([{"a": 1}, {"a": 2}])", "f").as_array().at(1).at("a").as_integer(), 2);
 }
 
 TEST(Json, RefusesNumbersThatNoDoubleHolds) {
-  EXPECT_NE(message_of([] { parse_json("[1e999]", "f"); }).find("number overflow"), std::string::npos);
+  EXPECT_TRUE(says(message_of([] { parse_json("[1e999]", "f"); }), {"number overflow"}));
 }
 
 TEST(Json, NamesBothTypesWhenTheyDiffer) {
-  EXPECT_EQ(message_of([] { Json("x").as_integer(); }), "json: expected integer, found string");
-  EXPECT_EQ(message_of([] { Json(1.5).as_integer(); }), "json: expected integer, found number");
-  EXPECT_EQ(message_of([] { Json(Json::Object{}).at("a"); }), "json: there is no member 'a'");
+  EXPECT_TRUE(says(message_of([] { Json("x").as_integer(); }), {"integer", "string"}));
+  EXPECT_TRUE(says(message_of([] { Json(1.5).as_integer(); }), {"integer", "number"}));
+  EXPECT_TRUE(says(message_of([] { Json(Json::Object{}).at("a"); }), {"'a'"}));
 }
 
 TEST(Json, IndentsByTwoSpaces) { EXPECT_EQ(json_text_indented(Json::Object{{"a", 1}}), "{\n  \"a\": 1\n}"); }
@@ -98,9 +96,10 @@ TEST(Json, OfAFileIsNamedByErrorsAboutItsValues) {
     return error_of([&] { read_json_file("a.json", [&] { parse_json(text, "a.json").at("x").as_integer(); }); })
         .message();
   };
-  EXPECT_EQ(said(R"({"x": "y"})"), "json: a.json: expected integer, found string");
-  EXPECT_EQ(said("{}"), "json: a.json: there is no member 'x'");
-  EXPECT_EQ(said(R"({"x": 1, "x": 1})"), "json: a.json has two members 'x' in one object");
+  EXPECT_TRUE(says(said(R"({"x": "y"})"), {"a.json", "integer", "string"}));
+  EXPECT_TRUE(says(said("{}"), {"a.json", "'x'"}));
+  EXPECT_TRUE(says(said(R"({"x": 1, "x": 1})"), {"a.json", "'x'"}));
+  EXPECT_FALSE(says(said(R"({"x": 1, "x": 1})"), {"a.json", "a.json"}));
   EXPECT_EQ(said(R"({"x": 1})"), "");
 }
 

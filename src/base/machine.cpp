@@ -20,13 +20,13 @@ bool has_entry(std::string_view list, std::string_view entry) {
   return std::ranges::count(split(list, ','), entry) > 0;
 }
 
-// Where a process stands among the groups of one controller ("memory", "cpu").
+// The cgroup of a process for one controller ("memory", "cpu").
 struct Membership {
   bool is_v2 = false;
   std::string path;  // from the root of the hierarchy, as the process sees it
 };
 
-// Lines are "4:memory:/path"; "0::/path" is version 2, which rules what version 1 does not.
+// Lines are "4:memory:/path"; "0::/path" is version 2, used for controllers that no version 1 line names.
 std::optional<Membership> find_membership(const fs::path& proc, std::string_view controller) {
   std::optional<Membership> found;
   for (const std::string& line : split(read_if_there(proc / "cgroup").value_or(""), '\n')) {
@@ -40,14 +40,14 @@ std::optional<Membership> find_membership(const fs::path& proc, std::string_view
   return found;
 }
 
-// A mount of the hierarchy: `folder` shows the groups from `top` on.
+// A mount of the hierarchy: `folder` is the mount point of the subtree `top`.
 struct Mount {
   std::string top;
   fs::path folder;
 };
 
-// "32 31 0:29 /a /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu": after the dash the kind, the
-// source and its own options.
+// "32 31 0:29 /a /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu": after the dash the file system
+// type, the source and the options of the super block.
 std::optional<Mount> find_mount(const fs::path& root, bool is_v2, std::string_view controller) {
   for (const std::string& line : split(read_if_there(root / "proc/self/mountinfo").value_or(""), '\n')) {
     const std::vector<std::string> words = split(line, ' ');
@@ -59,8 +59,8 @@ std::optional<Mount> find_mount(const fs::path& root, bool is_v2, std::string_vi
   return std::nullopt;
 }
 
-// "/a/b" below "/a" is "b"; below "/x", where only a container's own view puts it, "a/b". One that leaves the view with
-// ".." is the top itself.
+// "/a/b" below "/a" is "b". A path outside of `top`, as seen in a container, is taken as is: "a/b". One that leaves the
+// container's view with ".." is `top` itself.
 fs::path path_below(const std::string& top, const fs::path& path) {
   const fs::path relative = path.lexically_relative(top);
   const fs::path inside = relative.empty() || *relative.begin() == ".." ? path.relative_path() : relative;
@@ -68,8 +68,8 @@ fs::path path_below(const std::string& top, const fs::path& path) {
   return leaves || inside == "." ? fs::path() : inside;
 }
 
-// The group of a process, then its parents up to the mount. A container may show a path that is not mounted: folders
-// that are not there have no files, and the mount itself is then the group.
+// The cgroup of a process, then its parents up to the mount point. In a container the path may not be mounted: then its
+// folders do not exist, and the mount point itself is the cgroup.
 std::vector<fs::path> group_folders(const fs::path& root, const std::string& pid, std::string_view controller) {
   const auto membership = find_membership(root / "proc" / pid, controller);
   const auto mount = membership ? find_mount(root, membership->is_v2, controller) : std::nullopt;
@@ -87,7 +87,7 @@ std::optional<long long> read_number(const fs::path& file) {
   return text ? to_integer(trim(*text)) : std::nullopt;
 }
 
-// Of "oom_kill 3" among other such lines.
+// The number in a line such as "oom_kill 3".
 std::optional<long long> read_counter(const fs::path& file, std::string_view name) {
   for (const std::string& line : split(read_if_there(file).value_or(""), '\n')) {
     const std::vector<std::string> words = split(line, ' ');
@@ -96,7 +96,7 @@ std::optional<long long> read_counter(const fs::path& file, std::string_view nam
   return std::nullopt;
 }
 
-// Version 2 has "150000 100000" or "max 100000" in one file, version 1 a file for each number, -1 for no quota.
+// Version 2: "150000 100000" or "max 100000" in one file. Version 1: one file per number; -1 is no quota.
 std::optional<long long> quota_cores(const fs::path& folder) {
   const std::string text = read_if_there(folder / "cpu.max").value_or("");
   const std::vector<std::string> words = split(trim(text), ' ');
@@ -107,7 +107,7 @@ std::optional<long long> quota_cores(const fs::path& folder) {
   return (*quota + *period - 1) / *period;
 }
 
-// Version 1 says "no limit" with a number near 2^63.
+// In version 1, no limit is a number near 2^63.
 std::optional<Bytes> memory_limit(const fs::path& folder) {
   constexpr long long kUnlimited = 1LL << 62;
   auto limit = read_number(folder / "memory.max");
@@ -117,12 +117,12 @@ std::optional<Bytes> memory_limit(const fs::path& folder) {
 }
 
 int affinity_cores() {
-  std::array<cpu_set_t, 16> set{};  // the kernel refuses a set that is smaller than its own
+  std::array<cpu_set_t, 16> set{};  // the kernel rejects a set that is too small for its number of CPUs
   if (::sched_getaffinity(0, sizeof set, set.data()) != 0) return INT_MAX;
   return CPU_COUNT_S(sizeof set, set.data());
 }
 
-// Of a file of lines such as "model name : AMD EPYC".
+// The value in a file of lines such as "model name : AMD EPYC".
 std::string value_in(const fs::path& path, std::string_view name) {
   return value_of_line(read_if_there(path).value_or(""), name);
 }
@@ -153,7 +153,7 @@ MemoryCgroup read_memory_cgroup(const fs::path& root, const std::string& pid) {
     const auto limit = memory_limit(folder);
     if (limit && (!group.limit || limit->count < group.limit->count)) group.limit = limit;
     if (!group.folder.empty()) continue;
-    // Version 1 counts a kill only where the victim was, version 2 in the parents too: the first folder says most.
+    // Version 1 counts a kill only in the victim's own group, version 2 in the parents too: the first folder suffices.
     if (const auto kills = count_oom_kills(folder)) {
       group.folder = folder;
       group.oom_kills = *kills;
@@ -183,7 +183,7 @@ std::optional<Space> shm_space(const fs::path& folder) {
 bool is_notebook(const Lookup& lookup) { return lookup("JPY_PARENT_PID") || lookup("KAGGLE_KERNEL_RUN_TYPE"); }
 
 bool is_kaggle(const Lookup& lookup) {
-  // KAGGLE_USERNAME and KAGGLE_KEY are set by people who only download from there.
+  // KAGGLE_USERNAME and KAGGLE_KEY are also set elsewhere, for downloads.
   return lookup("KAGGLE_KERNEL_RUN_TYPE") || lookup("KAGGLE_URL_BASE") || lookup("KAGGLE_CONTAINER_NAME");
 }
 

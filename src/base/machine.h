@@ -11,39 +11,39 @@
 
 namespace tandem {
 
-// How many cores this process can keep busy: those it may run on, and no more than its cgroups' CPU quotas pay for
-// (rounded up). At least 1.
+// The number of cores available to this process: its affinity mask, limited by the CPU quota of its cgroups (rounded
+// up). At least 1.
 int usable_cores(const std::filesystem::path& root = "/");
 
-// "AMD EPYC 7B13"; "CPU" where the kernel does not say.
+// "AMD EPYC 7B13"; "CPU" if unknown.
 std::string cpu_name(const std::filesystem::path& root = "/");
 
-// What this process has held in memory at its highest.
+// Peak resident memory of this process.
 Bytes peak_memory(const std::filesystem::path& root = "/");
 
 // The memory cgroup of a process, of version 1 or 2.
 struct MemoryCgroup {
-  std::filesystem::path folder;  // empty: there is none that we may read
-  std::optional<Bytes> limit;    // the lowest one that binds it, its own or that of a parent
-  std::int64_t oom_kills = 0;    // processes in it that the kernel killed for memory, so far
+  std::filesystem::path folder;  // empty: none, or not readable
+  std::optional<Bytes> limit;    // the lowest of its own and its parents' limits
+  std::int64_t oom_kills = 0;    // number of out-of-memory kills so far
 };
 
 MemoryCgroup read_memory_cgroup(const std::filesystem::path& root = "/", const std::string& pid = "self");
 
-// The kills counted in such a folder by now; nothing when it is gone.
+// The number of out-of-memory kills in a cgroup folder; nothing if it no longer exists.
 std::optional<std::int64_t> count_oom_kills(const std::filesystem::path& folder);
 
-// What this process can have: the machine's memory, or the limit of its cgroups if that is less.
+// The memory available to this process: the machine's, or the limit of its cgroups if lower.
 Bytes usable_memory(const std::filesystem::path& root = "/");
 
-// Room on a file system.
+// Size of a file system.
 struct Space {
   Bytes free;
   Bytes total;
 };
 std::optional<Space> shm_space(const std::filesystem::path& folder = "/dev/shm");
 
-// A cell of a notebook started us: it has a terminal, but not one that can redraw a line.
+// Whether this runs in a notebook cell, whose terminal cannot redraw a line.
 bool is_notebook(const Lookup& lookup);
 
 bool is_kaggle(const Lookup& lookup);

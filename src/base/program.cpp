@@ -15,9 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string start_hint(const std::string& program, int error) {
-  if (error != ENOENT) return "check that it is a program and may be executed (chmod +x)";
+  if (error != ENOENT) return "check that it is an executable file (chmod +x)";
   const bool is_there = program.find('/') != program.npos && ::access(program.c_str(), F_OK) == 0;
-  return is_there ? "it is there, but the program that its first line (#!) names is not"
+  return is_there ? "the file exists, but the interpreter in its first line (#!) does not"
                   : "check the name; a program in this folder is ./NAME";
 }
 

@@ -6,22 +6,22 @@
 
 namespace tandem {
 
-// A file that may be executed.
+// Whether it is an executable file.
 bool is_program(const std::filesystem::path& path);
 
-// This program itself, links followed.
+// The path of this program, symbolic links resolved.
 std::filesystem::path own_program();
 
 // The folders of PATH.
 std::vector<std::filesystem::path> path_folders();
 
-// The texts as exec takes them; they must outlive the result.
+// The words as exec(2) takes them; `texts` must outlive the result.
 std::vector<char*> exec_words(const std::vector<std::string>& texts);
 
-// The Error, of kind Launch, that exec of `program` failed with that errno.
+// Throws an Error of kind Launch: exec of `program` failed with this errno.
 [[noreturn]] void fail_start(const std::string& program, int error);
 
-// Takes the place of this process. Returns only by an Error of kind Launch.
+// Replaces this process (exec). Throws an Error of kind Launch on failure.
 [[noreturn]] void become_program(const std::vector<std::string>& command, const std::vector<std::string>& environment);
 
 }  // namespace tandem

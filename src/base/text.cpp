@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/utf8.h"
+
 namespace tandem {
 namespace {
 
@@ -24,8 +26,8 @@ std::optional<Number> to_number(std::string_view text) {
   return number;
 }
 
-// Optimal string alignment: the number of letters added, left out, replaced or swapped with their neighbour.
-std::size_t typing_slips(std::string_view a, std::string_view b) {
+// Optimal string alignment distance.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> slips(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) slips[i][0] = i;
   for (std::size_t j = 0; j <= b.size(); ++j) slips[0][j] = j;
@@ -38,40 +40,6 @@ std::size_t typing_slips(std::string_view a, std::string_view b) {
     }
   }
   return slips[a.size()][b.size()];
-}
-
-// The well-formed sequences of UTF-8, by their first byte (Unicode, table 3-7): how long they are, and what the second
-// byte may be. Everything else is overlong, a surrogate, above U+10FFFF, or no beginning at all.
-struct Utf8Lead {
-  unsigned char first_low, first_high;
-  std::size_t length;
-  unsigned char second_low, second_high;
-};
-constexpr std::array<Utf8Lead, 9> kUtf8Leads{{{0x00, 0x7F, 1, 0x80, 0xBF},
-                                              {0xC2, 0xDF, 2, 0x80, 0xBF},
-                                              {0xE0, 0xE0, 3, 0xA0, 0xBF},
-                                              {0xE1, 0xEC, 3, 0x80, 0xBF},
-                                              {0xED, 0xED, 3, 0x80, 0x9F},
-                                              {0xEE, 0xEF, 3, 0x80, 0xBF},
-                                              {0xF0, 0xF0, 4, 0x90, 0xBF},
-                                              {0xF1, 0xF3, 4, 0x80, 0xBF},
-                                              {0xF4, 0xF4, 4, 0x80, 0x8F}}};
-
-bool is_between(char byte, unsigned char low, unsigned char high) {
-  const auto value = static_cast<unsigned char>(byte);
-  return low <= value && value <= high;
-}
-
-// The length of the well-formed sequence at the start of `text`, which is not empty; 0 when there is none.
-std::size_t utf8_sequence(std::string_view text) {
-  const auto* lead = std::ranges::find_if(
-      kUtf8Leads, [&](const Utf8Lead& l) { return is_between(text[0], l.first_low, l.first_high); });
-  if (lead == kUtf8Leads.end() || text.size() < lead->length) return 0;
-  if (lead->length > 1 && !is_between(text[1], lead->second_low, lead->second_high)) return 0;
-  for (std::size_t i = 2; i < lead->length; ++i) {
-    if (!is_between(text[i], 0x80, 0xBF)) return 0;
-  }
-  return lead->length;
 }
 
 }  // namespace
@@ -176,14 +144,7 @@ std::string ranks_text(std::vector<int> ranks) {
 std::optional<long long> to_integer(std::string_view text) { return to_number<long long>(text); }
 std::optional<unsigned long long> to_unsigned(std::string_view text) { return to_number<unsigned long long>(text); }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_sequence(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
+bool is_utf8(std::string_view text) { return valid_utf8_prefix(text) == text.size(); }
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
   const std::string ending = str('.', word);
@@ -191,7 +152,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.ends_with(ending)) return candidate;
-    const std::size_t slips = typing_slips(word, candidate);
+    const std::size_t slips = edit_distance(word, candidate);
     if (slips >= fewest) continue;
     fewest = slips;
     best = candidate;

@@ -43,8 +43,8 @@ requires(!std::same_as<T, bool> && !std::same_as<T, char>) void append(std::stri
 
 }  // namespace detail
 
-// The parts, one after the other. Floating-point numbers are written in the shortest form that reads back as the same
-// bits; the locale plays no part.
+// Concatenates the parts. Floating-point numbers are written in the shortest form that parses back to the same bits,
+// independent of the locale.
 template <class... Parts>
 std::string str(const Parts&... parts) {
   std::string text;
@@ -52,19 +52,19 @@ std::string str(const Parts&... parts) {
   return text;
 }
 
-// `number` with a fixed count of decimals; a tie goes to the even digit, as in printf: fixed(0.125, 2) is "0.12".
+// `number` with that many decimals, rounded as by printf: fixed(0.125, 2) is "0.12".
 std::string fixed(double number, int decimals);
 
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
-// As a shell reads it as one word, on one line; several words as a line that a shell takes apart into the same words.
+// Quoted for a POSIX shell, on one line: one word, or the words of a command.
 std::string shell_quoted(std::string_view word);
 std::string command_line(std::span<const std::string> words);
 
 std::string_view trim(std::string_view text);
 
-// The value of the first line "key:   value", whatever space is around the colon; empty when there is none.
+// The value of the first line "key:   value", spaces around the colon ignored; empty if there is none.
 std::string value_of_line(std::string_view text, std::string_view key);
 std::string replace_all(std::string text, std::string_view from, std::string_view to);
 
@@ -74,14 +74,14 @@ std::string list_text(std::span<const std::int64_t> numbers);
 // "rank 3", "ranks 0, 2", "ranks 0-6, 9"
 std::string ranks_text(std::vector<int> ranks);
 
-// The whole of `text` as a number; nothing when anything is left over or the number does not fit.
+// Parses all of `text`; nothing if it is not a number or out of range.
 std::optional<long long> to_integer(std::string_view text);
 std::optional<unsigned long long> to_unsigned(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-// The candidate that `word` was probably meant to be: one that ends in ".word", else the one with the fewest typing
-// slips (a letter added, left out, replaced, or two swapped), if these are at most a third of the word.
+// The candidate closest to `word`: one that ends in ".word", else the one with the smallest edit distance (insertion,
+// deletion, substitution, transposition), if that is at most a third of the word's length.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace tandem

@@ -40,7 +40,7 @@ const Unit* find_unit(const std::array<Unit, N>& units, std::string_view name) {
   return nullptr;
 }
 
-// A decimal number times a unit, exact or nothing: 1.5 of 1000 is 1500, 0.5 of 1 is nothing.
+// A decimal number times a unit; nothing unless exact: 1.5 * 1000 is 1500, 0.5 * 1 is nothing.
 std::optional<std::uint64_t> scaled(std::string_view number, std::uint64_t unit) {
   const std::size_t dot = number.find('.');
   const std::string_view fraction = dot == std::string_view::npos ? "" : number.substr(dot + 1);
@@ -55,7 +55,7 @@ std::optional<std::uint64_t> scaled(std::string_view number, std::uint64_t unit)
   return product;
 }
 
-// Takes the leading number and the letters after it off `text`.
+// Removes the leading number and the unit after it from `text`.
 struct Term {
   std::string_view number;
   std::string_view unit;

@@ -4,10 +4,10 @@
 
 namespace tandem {
 
-// So many bytes of T that the compiler computes with at once: by the instructions of the file that uses it.
+// A SIMD vector of kBytes bytes of T; the instructions depend on the compiler options of the including file.
 template <class T, std::size_t kBytes>
 struct VectorOf {
-  typedef T Type __attribute__((vector_size(kBytes)));  // an alias cannot carry the attribute
+  typedef T Type __attribute__((vector_size(kBytes)));  // an alias template cannot have the attribute
 };
 template <class T, std::size_t kBytes>
 using Vector = typename VectorOf<T, kBytes>::Type;

@@ -12,7 +12,8 @@
 namespace tandem {
 namespace {
 
-constexpr const char* kHint = "start the program with `tandem run -n N`, or unset RANK and WORLD_SIZE to run it alone";
+constexpr const char* kLaunchHint =
+    "start the program with `tandem run -n N`, or unset RANK and WORLD_SIZE to run it alone";
 
 int read_int(const Lookup& lookup, const std::string& name, int otherwise) {
   const auto text = lookup(name);
@@ -21,14 +22,15 @@ int read_int(const Lookup& lookup, const std::string& name, int otherwise) {
   if (!number || *number < 0 || *number > INT_MAX) {
     fail(ErrorKind::Launch,
          str("worker environment: ", name, "='", *text, "' is not a whole number from 0 to ", INT_MAX),
-         str("set it right, or unset it; `tandem run -n N` sets it by itself"));
+         "correct or unset it; `tandem run -n N` sets it");
   }
   return static_cast<int>(*number);
 }
 
 void check_inside(const char* name, int value, const char* size_name, int size) {
   if (value < size) return;
-  fail(ErrorKind::Launch, str("worker environment: ", name, "=", value, " does not fit ", size_name, "=", size), kHint);
+  fail(ErrorKind::Launch, str("worker environment: ", name, "=", value, " is out of range for ", size_name, "=", size),
+       kLaunchHint);
 }
 
 World read_world(const Lookup& lookup) {
@@ -38,7 +40,7 @@ World read_world(const Lookup& lookup) {
   if (has_rank != has_size) {
     const char* set = has_rank ? "RANK" : "WORLD_SIZE";
     const char* unset = has_rank ? "WORLD_SIZE" : "RANK";
-    fail(ErrorKind::Launch, str("worker environment: ", set, " is set, ", unset, " is not"), kHint);
+    fail(ErrorKind::Launch, str("worker environment: ", set, " is set but ", unset, " is not"), kLaunchHint);
   }
   World world;
   world.rank = read_int(lookup, "RANK", 0);
@@ -75,7 +77,7 @@ WorkerEnv read_worker_env(const Lookup& lookup) {
   const auto started_at = to_unsigned(lookup("TANDEM_STARTED_AT").value_or("0"));
   env.started_at = std::chrono::milliseconds(started_at.value_or(0));
   env.is_launched = lookup("RANK") || !env.tandem_run_id.empty();
-  // A run that was started inside another one has inherited that one's folder.
+  // A run inside another run inherits the outer run's variable.
   const bool is_inner_run = env.tandem_run_id.find('/') != std::string::npos;
   if (!is_inner_run) env.run_folder = lookup("TANDEM_RUN_FOLDER").value_or("");
   return env;

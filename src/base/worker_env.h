@@ -12,47 +12,47 @@
 
 namespace tandem {
 
-// What a launcher tells a worker, in torchrun's variables. This file is the whole contract; launch/ writes it, and a
-// program that launches itself adds where its run lies; the library reads it, and nobody else looks at the environment.
+// The environment of a worker: torchrun's variables and our TANDEM_* ones. The launcher writes it, a program that
+// launches itself adds its run folder, and the library reads it here and nowhere else.
 struct WorkerEnv {
   World world = {};
   std::string master_addr = "127.0.0.1";  // where rank 0 hosts the store
-  int master_port = 0;                    // 0: there is nobody to meet
+  int master_port = 0;                    // 0: no store
   bool launcher_hosts_store = false;      // torchrun's agent may host it instead
   int restart_count = 0;
   int max_restarts = 0;
   std::string run_id = "none";
   std::string role_name = "default";
-  std::string tandem_run_id = {};  // by which every process of the run is found: NAME, or OUTER/NAME inside another run
-  int control_fd = -1;             // of the control page; -1: there is none
-  std::string log_dir = {};        // where the ranks' output is kept
-  std::vector<std::string> devices = {};    // one for each local rank: "cuda:0", "cpu"; empty: nobody said
-  bool is_launched = false;                 // a launcher started this process, be it as the only rank
-  std::chrono::milliseconds started_at{0};  // this run, by since_boot(); 0: nobody said
-  std::string run_folder = {};              // that the program made before it launched itself; empty: it did not
+  std::string tandem_run_id = {};           // marks every process of the run: NAME, or OUTER/NAME inside another run
+  int control_fd = -1;                      // of the control page; -1: none
+  std::string log_dir = {};                 // folder of the ranks' output
+  std::vector<std::string> devices = {};    // per local rank: "cuda:0", "cpu"; empty: not set
+  bool is_launched = false;                 // started by a launcher, even as the only rank
+  std::chrono::milliseconds started_at{0};  // start of the run on the clock of since_boot(); 0: not set
+  std::string run_folder = {};              // made by the program before it launched itself; empty: none
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// Looks a variable up; nothing when it is not set. An empty one counts as not set.
+// The value of a variable; nothing if it is unset or empty.
 using Lookup = std::function<std::optional<std::string>(const std::string& name)>;
 
 WorkerEnv read_worker_env(const Lookup& lookup);
 WorkerEnv read_worker_env();  // of this process
 
-// The variables that make a child read `env` back.
+// The variables from which read_worker_env reads `env` back.
 Variables worker_variables(const WorkerEnv& env);
 
-// A variable of this process that is no part of the contract: PATH, NO_COLOR, ...
+// A variable of this process other than those of WorkerEnv: PATH, NO_COLOR, ...
 std::optional<std::string> environment_variable(const std::string& name);
 
-// The same, but an empty variable is a value: CUDA_VISIBLE_DEVICES="" hides every GPU.
+// The same, but an empty variable counts as set: CUDA_VISIBLE_DEVICES="" hides all GPUs.
 std::optional<std::string> environment_variable_or_empty(const std::string& name);
 
-// For a library below us that takes its settings from nowhere else.
+// For libraries that are configured by environment variables only.
 void set_environment_variable(const std::string& name, const std::string& value);
 
-// The environment of this process as NAME=value texts, with `changes` put over it.
+// The environment of this process as NAME=value, with `changes` applied.
 std::vector<std::string> environment_with(const Variables& changes);
 
 }  // namespace tandem

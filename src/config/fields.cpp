@@ -62,10 +62,10 @@ const Refusal* find_refusal(std::span<const Refusal> refused, std::string_view n
 void set_field(Field& field, const Written& written, const std::string& source, ErrorKind kind,
                const std::string& where) {
   if (!field.set(written)) {
-    const bool nothing = std::holds_alternative<std::monostate>(written);
-    const std::string given = nothing ? "nothing" : str('\'', written_text(written), '\'');
-    fail(kind, str(where, ": ", given, " was given, allowed is ", field.allowed),
-         str(field.name, " is: ", field.help, " (default ", written_text(field.default_value), ')'));
+    const bool is_missing = std::holds_alternative<std::monostate>(written);
+    const std::string given = is_missing ? "no value" : str("invalid value '", written_text(written), '\'');
+    fail(kind, str(where, ": ", given, ", expected ", field.allowed),
+         str(field.name, ": ", field.help, " (default ", written_text(field.default_value), ')'));
   }
   field.source = source;
 }

@@ -11,10 +11,10 @@
 
 namespace tandem {
 
-// A value for people: none, the text, or the texts with commas between them.
+// A value as printed: "none", the text, or the texts separated by commas.
 std::string written_text(const Written& written);
 
-// "batch_size" is "batch-size": both spellings name the same setting.
+// "batch-size" for "batch_size": both spellings name the same setting.
 std::string canonical_name(std::string_view name);
 
 // The field with that canonical name or alias, or nullptr.
@@ -25,11 +25,11 @@ std::vector<std::string> field_names(std::span<const Field> fields);
 // The variables that set the field, the main one first: "PET_NPROC_PER_NODE", "PET_NPROC". None without a prefix.
 std::vector<std::string> variable_names(const Field& field, std::string_view prefix);
 
-// Why that name, in either spelling, is refused; nullptr when it is not.
+// The refusal for that name, in either spelling, or nullptr.
 const Refusal* find_refusal(std::span<const Refusal> refused, std::string_view name);
 
-// Sets the field and remembers who did. A value that does not fit is an Error of that kind, which begins with `where`
-// and says what was given and what is allowed.
+// Sets the field and records the source. An invalid value is an Error of that kind that starts with `where` and names
+// the value and what is expected.
 void set_field(Field& field, const Written& written, const std::string& source, ErrorKind kind,
                const std::string& where);
 

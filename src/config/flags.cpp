@@ -14,7 +14,7 @@ namespace {
 
 std::string dashed(const std::string& name) { return str(name.size() == 1 ? "-" : "--", name); }
 
-// CLI11's list of names for an option: with dashes and with underscores; "!--no-x" turns a switch off.
+// The names of an option for CLI11, with dashes and with underscores; "!--no-x" turns a switch off.
 std::string option_names(const Field& field) {
   std::vector<std::string> names;
   for (const std::string& name : flag_names(field)) {
@@ -43,10 +43,10 @@ bool is_known(const std::string& flag, std::span<const Field> fields, bool is_sw
   });
 }
 
-// Cuts --name=value in two, up to the first word that is no flag. CLI11 would take an empty value for none, and the
-// next word for the value; and of -n=2 it would take "=2".
-std::vector<std::string> cut_values(std::span<const std::string> args, std::span<const Field> fields,
-                                    const ProgramText& program) {
+// Splits --name=value in two, up to the first word that is not a flag. CLI11 treats an empty value as missing and takes
+// the next word instead; for -n=2 it takes "=2".
+std::vector<std::string> split_values(std::span<const std::string> args, std::span<const Field> fields,
+                                      const ProgramText& program) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string flag = args[i].substr(0, args[i].find('='));
@@ -56,7 +56,7 @@ std::vector<std::string> cut_values(std::span<const std::string> args, std::span
       return words;
     }
     if (has_value && args[i].ends_with('=') && is_known(flag, fields, true)) {
-      fail(ErrorKind::Usage, str(program.name, ": ", args[i], " was given no value"),
+      fail(ErrorKind::Usage, str(program.name, ": ", args[i], " has no value"),
            str("say ", flag, ", or ", flag, "=false"));
     }
     if (!is_known(flag, fields, false)) {
@@ -85,7 +85,7 @@ std::vector<std::string> cut_values(std::span<const std::string> args, std::span
     meant = nearest(canonical_name(flag.substr(2)), field_names(fields));  // --lr for --optimizer.lr
     if (meant) meant = dashed(*meant);
   }
-  fail(ErrorKind::Usage, str(program.name, ": there is no flag ", flag),
+  fail(ErrorKind::Usage, str(program.name, ": unknown flag ", flag),
        meant ? str("did you mean ", *meant, '?') : str('`', program.name, " --help` lists the flags"));
 }
 
@@ -104,7 +104,7 @@ void check_rest(std::vector<std::string>& rest, std::span<const Field> fields, c
     fail_unknown(rest.front(), fields, program);
   }
   if (rest.empty() || !program.arguments.empty()) return;
-  fail(ErrorKind::Usage, str(program.name, ": '", rest.front(), "' is not a flag, and nothing else is taken"),
+  fail(ErrorKind::Usage, str(program.name, ": '", rest.front(), "' is not a flag, and this command takes no arguments"),
        str('`', program.name, " --help` lists the flags"));
 }
 
@@ -123,14 +123,14 @@ GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::strin
   std::vector<CLI::Option*> options;
   try {
     for (const Field& field : fields) options.push_back(add_option(app, field));
-    std::vector<std::string> words = cut_values(args, fields, program);
+    std::vector<std::string> words = split_values(args, fields, program);
     std::ranges::reverse(words);
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     fail_parse(error, program);
   } catch (const CLI::ConstructionError& error) {
     fail(ErrorKind::Internal, str(program.name, ": two settings have the same flag: ", error.what()),
-         "give one of them another name, or no short one");
+         "rename one of them or remove its short name");
   }
   GivenFlags given{.flags = {}, .rest = app.remaining()};
   check_rest(given.rest, fields, program);

@@ -17,7 +17,7 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-// Words put on lines of at most kWidth, each line after the first indented to the column of the explanations.
+// Wrapped at kWidth; the lines after the first are indented to the column of the help texts.
 std::string wrapped(const std::string& text) {
   std::string lines;
   std::size_t column = kIndent;
@@ -46,8 +46,7 @@ std::string flags_column(const Field& field) {
   return str("  ", names.substr(0, names.size() - 2));
 }
 
-// What need not be said of most settings: that a text may be any text, that a number may be any number, that what may
-// be missing is missing.
+// What is expected, without the obvious: any text, any integer, "or none".
 std::string brief_allowed(const Field& field) {
   if (field.shape == ValueShape::Text) return "";
   constexpr std::string_view kAnyInt = " from -2147483648 to 2147483647";
@@ -57,8 +56,8 @@ std::string brief_allowed(const Field& field) {
 std::string allowed_text(const Field& field) {
   const std::string normal = written_text(field.default_value);
   if (field.shape != ValueShape::Switch) {
-    const bool says_nothing = normal.empty() || normal == "none" || normal == "[]";
-    std::vector<std::string> parts = {brief_allowed(field), says_nothing ? "" : str("default ", normal)};
+    const bool is_empty = normal.empty() || normal == "none" || normal == "[]";
+    std::vector<std::string> parts = {brief_allowed(field), is_empty ? "" : str("default ", normal)};
     std::erase(parts, "");
     return join(parts, "; ");
   }
@@ -90,8 +89,8 @@ std::string config_help(std::span<const Field> fields, const ProgramText& progra
   LoadOptions options;
   std::vector<Field> all = fields_of(options);
   all.insert(all.begin(), fields.begin(), fields.end());
-  // The plain flags first, then one section for each nested struct; what every program has comes last where the program
-  // has no plain flags of its own.
+  // Top-level flags first, then one section per nested struct. A program without top-level flags of its own gets the
+  // flags of every program last.
   const auto is_plain = [](const Field& field) { return section_of(field) == "flags"; };
   if (std::ranges::any_of(fields, is_plain)) std::stable_partition(all.begin(), all.end(), is_plain);
   std::string section;
@@ -100,8 +99,8 @@ std::string config_help(std::span<const Field> fields, const ProgramText& progra
     text += help_line(field);
   }
   if (!program.environment_prefix.empty()) {
-    text += str("\nEvery setting can be given by a variable too: ", program.environment_prefix,
-                "NAME, in capitals and with underscores. A flag wins over it.\n");
+    text += str("\nEvery setting can also be set by an environment variable: ", program.environment_prefix,
+                "NAME, in capitals and with underscores. Flags override it.\n");
   }
   return text;
 }

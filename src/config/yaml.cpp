@@ -17,7 +17,7 @@ namespace {
 
 std::string place(const std::filesystem::path& path, const YAML::Mark& mark) { return str(path, ':', mark.line + 1); }
 
-// yaml-cpp gives plain scalars the tag "?", quoted ones "!".
+// In yaml-cpp, plain scalars have the tag "?", quoted ones "!".
 bool is_none(const YAML::Node& node) { return node.IsNull() || (node.Tag() == "?" && node.Scalar() == "none"); }
 
 bool is_empty_map(const YAML::Node& node) { return node.IsMap() && node.size() == 0; }
@@ -36,7 +36,7 @@ std::optional<std::vector<std::string>> list_texts(const YAML::Node& node) {
   return texts;
 }
 
-// Takes no notice of what is in a document.
+// Ignores the contents of a document.
 class DocumentSkipper : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark&) override {}
@@ -50,7 +50,7 @@ class DocumentSkipper : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// YAML::Load reads the first document and drops what follows; YAML::LoadAll never ends on a text that begins with a
+// YAML::Load ignores everything after the first document; YAML::LoadAll does not terminate on a text that starts with a
 // comma.
 bool has_more_than_one_document(const std::string& text) {
   std::istringstream stream(text);
@@ -59,7 +59,7 @@ bool has_more_than_one_document(const std::string& text) {
   return parser.HandleNextDocument(skipper) && parser.HandleNextDocument(skipper);
 }
 
-// Goes through a file from the top and sets the field that each key names.
+// Sets the field of each key of a file.
 class YamlReader {
  public:
   YamlReader(std::span<Field> fields, std::filesystem::path path, std::span<const Refusal> refused)
@@ -67,7 +67,7 @@ class YamlReader {
 
   void read_section(const YAML::Node& section, const std::string& prefix) {
     for (const auto& entry : section) {
-      if (!entry.first.IsScalar()) fail_at(entry.first, "a key is not a text", "keys are names of settings");
+      if (!entry.first.IsScalar()) fail_at(entry.first, "a key is not a scalar", "keys are names of settings");
       const std::string key = canonical_name(entry.first.Scalar());
       read_entry(entry.first, prefix.empty() ? key : str(prefix, '.', key), entry.second);
     }
@@ -80,7 +80,7 @@ class YamlReader {
     const std::string where = place(path_, key.Mark());
     if (field == nullptr) return read_unknown(key, name, value);
     if (field->source.starts_with(str(path_, ':'))) {
-      fail_at(key, str(name, " is given twice, first at ", field->source), "keep one of the two lines");
+      fail_at(key, str("duplicate setting ", name, ", first set at ", field->source), "remove one of the two lines");
     }
     set_field(*field, written(*field, value), where, ErrorKind::Config, str(where, ": ", name));
   }
@@ -88,7 +88,7 @@ class YamlReader {
   void read_subsection(const YAML::Node& key, const std::string& name, const YAML::Node& value) {
     if (value.IsNull()) return;
     if (!value.IsMap()) {
-      fail_at(key, str(name, " is a section, and was given a value"), str("write its settings below it, indented"));
+      fail_at(key, str(name, " is a section but has a value"), "write its settings below it, indented");
     }
     read_section(value, name);
   }
@@ -96,11 +96,10 @@ class YamlReader {
   Written written(const Field& field, const YAML::Node& value) const {
     if (value.IsNull() || (field.optional && (is_none(value) || is_empty_map(value)))) return {};
     if (value.IsScalar()) return value.Scalar();
-    if (value.IsMap()) fail_at(value, str(field.name, " is one setting, and was given a section"), field.help);
+    if (value.IsMap()) fail_at(value, str(field.name, " is a setting but has a section"), field.help);
     auto texts = list_texts(value);
     if (!texts)
-      fail_at(value, str(field.name, " was given a list with an item that is no plain value"),
-              str("allowed is ", field.allowed));
+      fail_at(value, str(field.name, ": an item of the list is not a scalar"), str("expected ", field.allowed));
     return *std::move(texts);
   }
 
@@ -120,7 +119,7 @@ class YamlReader {
 
   [[noreturn]] void fail_unknown(const YAML::Node& key, const std::string& name) const {
     const auto meant = nearest(name, field_names(fields_));
-    fail_at(key, str("there is no setting '", name, "'"),
+    fail_at(key, str("unknown setting '", name, "'"),
             meant ? str("did you mean ", *meant, '?') : "`--help` lists the settings");
   }
 
@@ -151,24 +150,24 @@ std::string yaml_value(const Field& field) {
 
 void load_yaml(std::span<Field> fields, const std::filesystem::path& path, std::span<const Refusal> refused) {
   std::string text = read_file(path, ErrorKind::Config);
-  // yaml-cpp takes a quote that is never closed for closed if the file ends in a newline, and with it every setting
+  // yaml-cpp accepts an unclosed quote if the file ends in a newline, and swallows every setting
   // that followed the quote. A comment as the last line makes it an error.
   if (text.ends_with('\n')) text += '#';
   try {
     if (has_more_than_one_document(text)) {
-      fail(ErrorKind::Config, str(path, ": something follows the end of the settings"),
-           "keep one YAML document: no line `---` or `...` in the middle, no comma at the start");
+      fail(ErrorKind::Config, str(path, ": more than one YAML document"),
+           "remove lines `---` and `...`, and a comma at the start");
     }
     const YAML::Node document = YAML::Load(text);
     if (document.IsNull()) return;
     if (!document.IsMap()) {
-      fail(ErrorKind::Config, str(place(path, document.Mark()), ": the file is not a list of settings"),
-           "write one `name: value` a line");
+      fail(ErrorKind::Config, str(place(path, document.Mark()), ": the file is not a YAML mapping"),
+           "write one `name: value` per line");
     }
     YamlReader(fields, path, refused).read_section(document, "");
   } catch (const YAML::Exception& error) {
     fail(ErrorKind::Config, str(place(path, error.mark), ": not YAML: ", error.msg),
-         "write one `name: value` a line; quote texts that hold ':' or '#'");
+         "write one `name: value` per line; quote texts that contain ':' or '#'");
   }
 }
 
@@ -183,7 +182,7 @@ std::optional<std::vector<std::string>> parse_yaml_list(std::string_view text) {
 
 std::string config_yaml(std::span<const Field> fields) {
   std::string text;
-  std::vector<std::string> open;  // the sections we are in
+  std::vector<std::string> open;  // the open sections
   for (const Field& field : fields) {
     std::vector<std::string> path = split(field.name, '.');
     const std::string key = path.back();

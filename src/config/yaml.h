@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// The texts of a list in YAML's short form, `[a, "b,c"]`; nothing when it is no such list.
+// The texts of a list in YAML's flow style, `[a, "b,c"]`; nothing if it is not such a list.
 std::optional<std::vector<std::string>> parse_yaml_list(std::string_view text);
 
 }  // namespace tandem

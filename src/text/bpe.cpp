@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// The tokens of a long piece, as a list from which merged ones are taken out, and a queue of what to merge next.
+// Merges a long piece: a linked list of its tokens, and a priority queue of possible merges.
 class Bpe::LongPiece {
  public:
   LongPiece(const Bpe& bpe, std::string_view piece) : bpe_(bpe) {
@@ -26,7 +26,8 @@ class Bpe::LongPiece {
       queue_.pop();
       const auto place = static_cast<std::uint32_t>(candidate);
       const Step step = step_at(place);
-      const bool is_current = step != kNone && step >> 32 == candidate >> 32;  // or its neighbours have changed since
+      const bool is_current =
+          step != kNone && step >> 32 == candidate >> 32;  // otherwise outdated: a neighbour was merged
       if (is_current) merge_at(place, static_cast<TokenId>(step));
     }
   }
@@ -47,7 +48,7 @@ class Bpe::LongPiece {
     std::uint32_t next;
   };
 
-  // Rank in the upper half, place in the lower: the least is the next.
+  // Rank in the upper half, position in the lower: the smallest is next.
   using Candidate = std::uint64_t;
 
   Step step_at(std::uint32_t place) const {
@@ -77,7 +78,7 @@ class Bpe::LongPiece {
 };
 
 Bpe::Bpe(const Vocabulary& vocabulary) : steps_(vocabulary.merges.size()) {
-  // A special token may be one byte too; text is made of the others.
+  // A special token may be a single byte too; text never uses it.
   std::vector<bool> is_special(vocabulary.tokens.size());
   for (const TokenId id : vocabulary.specials) is_special[static_cast<std::size_t>(id)] = true;
   for (const bool wanted : {true, false}) {
@@ -102,8 +103,8 @@ void Bpe::encode(std::string_view piece, std::vector<TokenId>& ids) const {
 }
 
 void Bpe::encode_short(std::string_view piece, std::vector<TokenId>& ids) const {
-  std::array<TokenId, kShort> tokens;  // NOLINT(cppcoreguidelines-pro-type-member-init): as long as the piece
-  std::array<Step, kShort> steps;      // NOLINT(cppcoreguidelines-pro-type-member-init): of a token and the next
+  std::array<TokenId, kShort> tokens;  // NOLINT(cppcoreguidelines-pro-type-member-init): one per byte of the piece
+  std::array<Step, kShort> steps;  // NOLINT(cppcoreguidelines-pro-type-member-init): the merge of a token and the next
   std::size_t size = piece.size();
   for (std::size_t i = 0; i < size; ++i) tokens[i] = bytes_[static_cast<unsigned char>(piece[i])];
   for (std::size_t i = 0; i + 1 < size; ++i) steps[i] = step_of(tokens[i], tokens[i + 1]);

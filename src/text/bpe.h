@@ -10,19 +10,18 @@
 
 namespace tandem {
 
-// Merges the bytes of a piece: of all neighbours that a merge knows, those whose merge comes first, the leftmost of
-// these first, until there are none.
+// Byte-pair encoding of a piece: repeatedly applies the merge of lowest rank, leftmost first, until none applies.
 class Bpe {
  public:
   explicit Bpe(const Vocabulary& vocabulary);
 
-  // Appends the tokens of the piece. The time grows as n log n with its length, for any bytes.
+  // Appends the tokens of the piece, in O(n log n) for any bytes.
   void encode(std::string_view piece, std::vector<TokenId>& ids) const;
 
  private:
   class LongPiece;
 
-  // The rank of a merge in the upper half, its result in the lower: the least is the next to be done.
+  // The rank of a merge in the upper half, its result in the lower: the smallest is next.
   using Step = std::uint64_t;
   static constexpr Step kNone = ~Step{0};
   static constexpr std::size_t kShort = 64;

@@ -1,17 +1,17 @@
 #include "text/byte_alphabet.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::size_t kNumCharacters = 0x144;  // 256 plus the 68 bytes that are not visible
+constexpr std::size_t kNumCharacters = 0x144;  // 256, and 68 for the bytes that are not printable
 
 bool is_visible(int byte) { return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174; }
 
 struct Alphabet {
   std::array<char32_t, 256> characters{};
-  std::array<int, kNumCharacters> bytes{};  // -1 where there is none
+  std::array<int, kNumCharacters> bytes{};  // -1: none
   std::array<unsigned char, 256> order{};
 
   Alphabet() {

@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-// Nearly all text is below; a byte for each of those takes one load, the others a search.
+// A table lookup below this code point, which is nearly all text; a search above.
 constexpr char32_t kFlat = 0x10000;
 
 std::vector<CharClass> make_flat_table() {

@@ -4,7 +4,7 @@
 
 namespace tandem {
 
-// What the splitting of a text into pieces knows of a character: \p{L}, \p{N}, \s of Unicode 15.0, or none of them.
+// The classes of GPT-2's pre-tokenizer: \p{L}, \p{N}, \s of Unicode 15.0, or none of them.
 enum class CharClass : std::uint8_t { Other, Letter, Number, Space };
 
 CharClass class_of(char32_t code_point);

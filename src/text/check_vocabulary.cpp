@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr const char* kHint = "the file may be cut short, or belong to another tokenizer";
+constexpr const char* kHint = "the file may be truncated, or belong to another tokenizer";
 
 class Check {
  public:
@@ -25,7 +25,7 @@ class Check {
     const auto unmade = std::ranges::find(is_made_, false);
     if (unmade == is_made_.end()) return;
     const auto id = static_cast<std::size_t>(unmade - is_made_.begin());
-    fail_with(str("tokens that no merge makes: ", std::count(unmade, is_made_.end(), false), ", the first is ", id,
+    fail_with(str(std::count(unmade, is_made_.end(), false), " tokens are not produced by any merge, the first is ", id,
                   ", '", visible_bytes(vocabulary_.tokens[id]), "'"));
   }
 
@@ -46,8 +46,8 @@ class Check {
     const auto missing = std::ranges::find(is_there, false);
     if (missing != is_there.end()) {
       const auto byte = static_cast<char>(missing - is_there.begin());
-      fail_with(str("there is no token for byte ", missing - is_there.begin(), " ('", visible_bytes({&byte, 1}),
-                    "'), so this is no byte-level BPE"));
+      fail_with(str("no token for byte ", missing - is_there.begin(), " ('", visible_bytes({&byte, 1}),
+                    "'): not a byte-level BPE"));
     }
   }
 
@@ -58,7 +58,7 @@ class Check {
       ++number;
       if (!is_token(merge.left) || !is_token(merge.right) || !is_token(merge.result) ||
           token(merge.left) + token(merge.right) != token(merge.result)) {
-        fail_with(str("merge ", number, " is not of two tokens that make a third"));
+        fail_with(str("merge ", number, " does not join two tokens into a third"));
       }
       std::size_t& earlier = numbers.at(merge.left, merge.right);
       if (earlier != 0) fail_with(str("merges ", earlier, " and ", number, " are the same"));
@@ -76,7 +76,7 @@ class Check {
 
   const Vocabulary& vocabulary_;
   std::string_view where_;
-  std::vector<bool> is_made_;  // by a merge, or never to be made
+  std::vector<bool> is_made_;  // by a merge, or special
 };
 
 }  // namespace

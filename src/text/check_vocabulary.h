@@ -6,8 +6,8 @@
 
 namespace tandem {
 
-// An Error of kind Data that begins with `where` unless this is the vocabulary of a byte-level BPE: a token for each
-// byte, merges of tokens that fit together, none of them twice, and no token that neither is special nor made by one.
+// Throws an Error of kind Data that starts with `where` unless this is a valid byte-level BPE: a token for each byte,
+// valid and unique merges, and every other token special or produced by a merge.
 void check_vocabulary(const Vocabulary& vocabulary, std::string_view where);
 
 }  // namespace tandem

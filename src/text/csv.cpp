@@ -28,16 +28,14 @@ std::string place_text(std::string_view name, std::size_t row, std::size_t line)
   return str(name, ", row ", row, " (line ", line, ')');
 }
 
-// Reads a text once, from left to right. A quoted field loses its quotes in place, so that every field is a piece of
-// the text.
+// A one-pass parser. Quotes are removed in place, so that every field is a view into the text.
 class CsvParser {
  public:
   CsvParser(std::string& text, std::string_view name) : text_(text), name_(name) {
     if (text.starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
   }
 
-  // Adds the fields of the next record that is no blank line; false when there is none. `columns` have names once the
-  // header is read.
+  // Appends the fields of the next record, skipping blank lines; false at the end. `columns` is empty for the header.
   bool read_record(std::vector<std::string_view>& fields, std::span<const std::string> columns) {
     while (skip_line_end()) continue;
     if (at_ == text_.size()) return false;
@@ -98,7 +96,7 @@ class CsvParser {
     return checked(std::string_view(text_).substr(begin, end - 1 - begin));
   }
 
-  // Moves what was not read yet, up to and including the quote, to `end`, and returns where it ends then.
+  // Moves the unread text up to and including the quote to `end`, and returns its new end.
   std::size_t take(std::size_t end, std::size_t quote) {
     const std::size_t begin = std::exchange(at_, quote + 1);
     line_ += num_line_ends(std::string_view(text_).substr(begin, quote - begin));

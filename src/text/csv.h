@@ -10,14 +10,14 @@
 
 namespace tandem {
 
-// A table of text as RFC 4180 has it: a header with the names of the columns, and rows with a field for each. Lines may
-// end in LF, CRLF or CR; a byte order mark and blank lines are passed over. Everything else that is wrong is an Error
-// that names the file, the row and the column. Rows are counted as a spreadsheet does: the header is row 1.
+// A CSV table (RFC 4180): a header with the names of the columns, and rows with one field per column. Lines end in LF,
+// CRLF or CR; a byte order mark and blank lines are ignored. Anything else invalid is an Error that names the file, the
+// row and the column. Rows are numbered as in a spreadsheet: the header is row 1.
 class CsvTable {
  public:
   static CsvTable read(const std::filesystem::path& path);
 
-  // The same of a text; `name` is what an Error calls it.
+  // Parses a text; Errors call it `name`.
   static CsvTable parse(std::string text, std::string name);
 
   const std::vector<std::string>& columns() const { return columns_; }
@@ -25,27 +25,26 @@ class CsvTable {
 
   bool has_column(std::string_view name) const;
 
-  // The fields of a column, from the first row to the last. They live as long as the table.
+  // The fields of a column; they live as long as the table.
   std::vector<std::string_view> column(std::string_view name) const;
 
-  // Where a row is, for errors about what it says: "train.csv, row 3 (line 7)"; `row` counts from 0 without the header.
+  // The position of a row for error messages: "train.csv, row 3 (line 7)"; `row` is from 0, without the header.
   std::string place(std::size_t row) const;
 
  private:
   CsvTable(std::string text, std::string name);
 
   std::string name_;
-  std::unique_ptr<std::string> text_;  // what the fields are pieces of, also when the table moves
+  std::unique_ptr<std::string> text_;  // stable memory for the views in fields_
   std::vector<std::string> columns_;
   std::vector<std::string_view> fields_;  // row by row
-  std::vector<std::size_t> lines_;        // where each row begins
+  std::vector<std::size_t> lines_;        // the first line of each row
 };
 
-// A table as text: lines end in LF, and fields have quotes only where they need them. Every row has as many fields as
-// there are columns.
+// A table as CSV: lines end in LF, and fields are quoted only if necessary. Every row has one field per column.
 std::string csv_text(std::span<const std::string> columns, std::span<const std::vector<std::string>> rows);
 
-// Puts the table in its place in one step: until then, and when anything goes wrong, the old file stays.
+// Writes the table atomically: after a failure the old file is unchanged.
 void write_csv(const std::filesystem::path& path, std::span<const std::string> columns,
                std::span<const std::vector<std::string>> rows);
 

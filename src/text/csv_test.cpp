@@ -83,47 +83,45 @@ TEST(Csv, SaysWhereARowBegins) {
 TEST(Csv, NamesTheQuoteThatIsNeverClosed) {
   const Error error = refusal("id,dialogue\n1,\"a\nb\"\n2,\"c\nd\n");
   EXPECT_EQ(error.kind(), ErrorKind::Data);
-  EXPECT_EQ(error.message(),
-            "t.csv, row 3 (line 4), column 'dialogue': the quote that opens on line 4 is never closed");
-  EXPECT_EQ(refusal("id,\"a\n").message(),
-            "t.csv, row 1 (line 1), column 2: the quote that opens on line 1 is never closed");
+  EXPECT_TRUE(says(error.message(), {"t.csv", "row 3", "line 4", "'dialogue'", "line 4"}));
+  EXPECT_TRUE(says(refusal("id,\"a\n").message(), {"t.csv", "row 1", "line 1", "column 2", "line 1"}));
 }
 
 TEST(Csv, RefusesTextAfterAClosingQuote) {
-  EXPECT_EQ(refusal("id,dialogue\n\"1\",\"a\n\" b\n").message(),
-            "t.csv, row 2 (line 2), column 'dialogue': text follows the closing quote on line 3");
+  EXPECT_TRUE(
+      says(refusal("id,dialogue\n\"1\",\"a\n\" b\n").message(), {"t.csv", "row 2", "line 2", "'dialogue'", "line 3"}));
 }
 
 TEST(Csv, RefusesARowOfAnotherLength) {
-  EXPECT_EQ(refusal("a,b,c\n1,2,3\n4\n").message(),
-            "t.csv, row 3 (line 3): 1 field for 3 columns, none for column 'b'");
+  EXPECT_TRUE(
+      says(refusal("a,b,c\n1,2,3\n4\n").message(), {"t.csv", "row 3", "line 3", "1 field", "3 columns", "'b'"}));
   const Error error = refusal("a,b\n1,2,3\n");
-  EXPECT_EQ(error.message(), "t.csv, row 2 (line 2): 3 fields for 2 columns, too many after column 'b'");
-  EXPECT_EQ(error.hint(), "put quotes around a field that has commas or line ends");
+  EXPECT_TRUE(says(error.message(), {"t.csv", "row 2", "line 2", "3 fields", "2 columns", "'b'"}));
+  EXPECT_TRUE(says(error.hint(), {"quotes"}));
 }
 
 TEST(Csv, RefusesAZeroByte) {
-  EXPECT_EQ(refusal(std::string_view("a,b\n1,\0\n", 8)).message(),
-            "t.csv, row 2 (line 2), column 'b': there is a zero byte, so this is no text");
-  EXPECT_EQ(refusal(std::string_view("\xFF\xFE"
-                                     "a\0,\0b\0\n\0",
-                                     10))
-                .hint(),
-            "save the table as UTF-8 (UTF-16 has zero bytes)");
+  EXPECT_TRUE(
+      says(refusal(std::string_view("a,b\n1,\0\n", 8)).message(), {"t.csv", "row 2", "line 2", "'b'", "zero byte"}));
+  EXPECT_TRUE(says(refusal(std::string_view("\xFF\xFE"
+                                            "a\0,\0b\0\n\0",
+                                            10))
+                       .hint(),
+                   {"UTF-8", "UTF-16"}));
 }
 
 TEST(Csv, RefusesAnEmptyFileAndAColumnThatIsThereTwice) {
-  EXPECT_EQ(refusal("").message(), "t.csv is empty");
-  EXPECT_EQ(refusal("\xEF\xBB\xBF\r\n\n").message(), "t.csv is empty");
-  EXPECT_EQ(refusal("a,b,a\n").message(), "t.csv, row 1 (line 1): there are two columns 'a'");
+  EXPECT_TRUE(says(refusal("").message(), {"t.csv", "empty"}));
+  EXPECT_TRUE(says(refusal("\xEF\xBB\xBF\r\n\n").message(), {"t.csv", "empty"}));
+  EXPECT_TRUE(says(refusal("a,b,a\n").message(), {"t.csv", "row 1", "line 1", "'a'"}));
 }
 
 TEST(Csv, SuggestsTheColumnThatWasMeant) {
   const CsvTable table = CsvTable::parse("id,dialogue,summary\n", "t.csv");
   const Error slip = error_of([&] { table.column("sumary"); });
-  EXPECT_EQ(slip.message(), "t.csv has no column 'sumary', only id, dialogue, summary");
-  EXPECT_EQ(slip.hint(), "did you mean 'summary'?");
-  EXPECT_EQ(error_of([&] { table.column("text"); }).hint(), "name one of these columns");
+  EXPECT_TRUE(says(slip.message(), {"t.csv", "'sumary'", "id, dialogue, summary"}));
+  EXPECT_TRUE(says(slip.hint(), {"'summary'"}));
+  EXPECT_TRUE(says(error_of([&] { table.column("text"); }).message(), {"'text'", "id, dialogue, summary"}));
 }
 
 TEST(Csv, NamesAFileThatCannotBeRead) {

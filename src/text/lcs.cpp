@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kBlock = 64;
 constexpr std::uint64_t kAllOnes = -1;
 
-// The zeros among the first `count` bits: how long the subsequence with that much of the text is.
+// The zeros among the first `count` bits: the length of the subsequence with that prefix of the text.
 std::size_t num_zeros(std::span<const std::uint64_t> row, std::size_t count) {
   std::size_t zeros = 0;
   for (std::size_t block = 0; block < count / kBlock; ++block) zeros += std::popcount(~row[block]);
@@ -38,8 +38,8 @@ std::vector<std::uint64_t> Lcs::first_row() const {
   return std::vector<std::uint64_t>((text_.size() + kBlock - 1) / kBlock, kAllOnes);
 }
 
-// row = (row + (row & bits)) | (row & ~bits), with the carry from block to block. Where a word does not occur, only a
-// carry changes a block: the lowest zero takes it, and becomes a one.
+// row = (row + (row & bits)) | (row & ~bits), with a carry from block to block. A block without the word changes only
+// by a carry, which sets its lowest zero.
 void Lcs::advance(Row row, WordId word) const {
   std::uint64_t carry = 0;
   std::size_t at = 0;
@@ -54,7 +54,7 @@ void Lcs::advance(Row row, WordId word) const {
     carry_to(block);
     const std::uint64_t found = row[block] & bits;
     const std::uint64_t sum = row[block] + found;
-    // The sum is never all ones, since it has a zero at the lowest bit found: the carry cannot make it overflow.
+    // The sum is never all ones, since it is zero at the lowest bit found: adding the carry cannot overflow.
     row[block] = (sum + std::exchange(carry, sum < found ? 1 : 0)) | (row[block] & ~bits);
     at = block + 1;
   }

@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-// A hash map from pairs of tokens, in one flat array that is at most half full.
+// A hash map from pairs of tokens: open addressing, at most half full.
 template <class Value>
 class PairMap {
  public:
@@ -21,7 +21,7 @@ class PairMap {
     return slot.key == kEmpty ? nullptr : &slot.value;
   }
 
-  // The value of that pair, made first where there is none.
+  // The value of that pair, inserted if missing.
   Value& at(TokenId left, TokenId right) {
     if (2 * (num_used_ + 1) > slots_.size()) grow();
     const std::uint64_t key = key_of(left, right);
@@ -43,7 +43,7 @@ class PairMap {
     return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
   }
 
-  // Where that key is, or would be put.
+  // The slot of the key, or the free slot for it.
   std::size_t place_of(std::uint64_t key) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t place = (key * 0x9E3779B97F4A7C15ULL >> 32) & mask;

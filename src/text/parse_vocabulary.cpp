@@ -13,15 +13,15 @@
 namespace tandem {
 namespace {
 
-constexpr const char* kDamaged = "the file may be damaged, cut short, or belong to another tokenizer";
+constexpr const char* kDamaged = "the file may be damaged, truncated, or belong to another tokenizer";
 constexpr const char* kOtherKind = "only a byte-level BPE like that of GPT-2 can be read";
-constexpr std::size_t kMaxShown = 60;  // of what is wrong
+constexpr std::size_t kMaxShown = 60;  // of an invalid text
 
 [[noreturn]] void fail_in(std::string_view where, const std::string& what, const char* hint = kDamaged) {
   fail(ErrorKind::Data, str("tokenizer: ", where, ": ", what), hint);
 }
 
-// The name of the file, and the line where its JSON first has such a string, if that is written plainly.
+// The name of the file, and the line of the first occurrence of this string, if it is not escaped.
 std::string place_of(const NamedText& file, const std::string& name) {
   const std::size_t at = file.text.find(json_text(name));
   if (at == std::string::npos) return file.name;
@@ -29,12 +29,12 @@ std::string place_of(const NamedText& file, const std::string& name) {
   return str(file.name, " line ", line);
 }
 
-// Tokens under the names that they have in files.
+// Tokens by their names in files.
 class TokenNames {
  public:
   explicit TokenNames(const NamedText& file) : file_(file) {}
 
-  // A token that is there already must have the same id.
+  // An existing token must have the same id.
   void add(const std::string& name, std::int64_t id) {
     const auto [known, is_new] = ids_.emplace(name, id);
     if (!is_new && known->second != id) {
@@ -42,7 +42,7 @@ class TokenNames {
     }
   }
 
-  // By id. There are as many names as ids, none outside and none twice: so there is no gap.
+  // By id. Every id must be in range and unique, so there are no gaps.
   std::vector<std::string> in_order() const {
     const auto num_tokens = static_cast<std::int64_t>(ids_.size());
     std::vector<std::string> names(ids_.size());
@@ -62,7 +62,7 @@ class TokenNames {
     return names;
   }
 
-  // In the names that `in_order` was content with.
+  // Only after in_order() has checked the names.
   std::optional<TokenId> find(const std::string& name) const {
     const auto known = ids_.find(name);
     return known == ids_.end() ? std::nullopt : std::optional(static_cast<TokenId>(known->second));
@@ -71,7 +71,7 @@ class TokenNames {
   Merge merge_of(const std::string& left, const std::string& right, const std::string& where) const {
     const auto id_of = [&](const std::string& name) {
       const auto id = find(name);
-      if (!id) fail_in(where, str("'", name, "' is no token of ", file_.name));
+      if (!id) fail_in(where, str("'", name, "' is not a token of ", file_.name));
       return *id;
     };
     return {.left = id_of(left), .right = id_of(right), .result = id_of(left + right)};
@@ -90,7 +90,7 @@ TokenNames names_of(const NamedText& file, const Json& vocab) {
   return names;
 }
 
-// Special tokens are written as they are, the others in visible bytes.
+// Special tokens are written as they are, the others in printable characters.
 Vocabulary tokens_of(const TokenNames& names, std::vector<TokenId> specials) {
   Vocabulary vocabulary{.tokens = names.in_order(), .merges = {}, .specials = std::move(specials)};
   std::vector<bool> is_special(vocabulary.tokens.size());
@@ -100,14 +100,15 @@ Vocabulary tokens_of(const TokenNames& names, std::vector<TokenId> specials) {
     if (is_special[id]) continue;
     std::optional<std::string> bytes = bytes_of_visible(token);
     if (!bytes) {
-      fail_in(place_of(names.file(), token), str("token '", token, "' is not written in visible bytes"), kOtherKind);
+      fail_in(place_of(names.file(), token), str("token '", token, "' has characters that stand for no byte"),
+              kOtherKind);
     }
     token = std::move(*bytes);
   }
   return vocabulary;
 }
 
-// A member that could change the ids must be missing, null, or what it is in GPT-2. `near` is a string of the file.
+// A member that affects the ids must be missing, null, or as in GPT-2. `near` is a string in the file, for its line.
 void require(const NamedText& file, const std::string& near, const Json& object, std::string_view name,
              const Json& wanted) {
   const Json* member = object.find(name);
@@ -115,7 +116,7 @@ void require(const NamedText& file, const std::string& near, const Json& object,
   fail_in(place_of(file, near), str(name, " is ", json_text(*member).substr(0, kMaxShown)), kOtherKind);
 }
 
-// A processor may put tokens around a text; that of GPT-2 does not, nor the template that transformers 5 writes for it.
+// A post-processor may add tokens around a text; GPT-2's does not, nor the template that transformers 5 writes for it.
 void require_no_tokens_around(const NamedText& file, const Json* processor) {
   if (processor == nullptr || processor->is_null()) return;
   if (processor->at("type") == Json("TemplateProcessing")) {
@@ -134,14 +135,14 @@ void require_gpt2_kind(const NamedText& file, const Json& whole) {
   require(file, "pre_tokenizer", splitter, "add_prefix_space", false);
   require(file, "pre_tokenizer", splitter, "use_regex", true);
   const Json& model = whole.at("model");
-  require(file, "model", model, "type", "BPE");  // old files leave it out
+  require(file, "model", model, "type", "BPE");  // missing in old files
   require(file, "dropout", model, "dropout", 0.0);
   require(file, "byte_fallback", model, "byte_fallback", false);
   require(file, "ignore_merges", model, "ignore_merges", false);
   for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) require(file, name, model, name, "");
 }
 
-// The tokens that are found in a text whole.
+// Adds the special tokens.
 std::vector<TokenId> add_specials(const NamedText& file, const Json& whole, TokenNames& names) {
   std::vector<TokenId> specials;
   const Json* added = whole.find("added_tokens");
@@ -156,16 +157,16 @@ std::vector<TokenId> add_specials(const NamedText& file, const Json& whole, Toke
   return specials;
 }
 
-// "left right", with one space.
+// "left right"
 Merge parse_merge(const TokenNames& names, const std::string& text, const std::string& where) {
   const std::vector<std::string> parts = split(text, ' ');
   if (parts.size() != 2) {
-    fail_in(where, str("'", text.substr(0, kMaxShown), "' is not two tokens with a space between"));
+    fail_in(where, str("'", text.substr(0, kMaxShown), "' is not two tokens separated by a space"));
   }
   return names.merge_of(parts[0], parts[1], where);
 }
 
-// A merge is one string, or, since tokenizers 0.20, an array of two.
+// A merge is a string or, since tokenizers 0.20, an array of two.
 Merge merge_of_json(const TokenNames& names, const Json& json, const std::string& where) {
   if (!json.is_array()) return parse_merge(names, json.as_string(), where);
   const Json::Array& pair = json.as_array();
@@ -186,7 +187,7 @@ Vocabulary read_tokenizer_json(const NamedText& file, const Json& whole) {
   return vocabulary;
 }
 
-// What `read` makes of a JSON file; a value of another type than it expects is an Error that names the file.
+// Calls `read` for a JSON file; Errors about values name the file.
 template <class Read>
 auto read_json(const NamedText& file, Read read) {
   const Json whole = parse_json(file.text, file.name);

@@ -15,7 +15,7 @@
 
 namespace tandem {
 
-// The bytes of a piece of at most 16, followed by zeros, and how many they are.
+// A piece of at most 16 bytes, padded with zeros, and its length.
 struct PieceKey {
   static constexpr std::size_t kMaxLength = 16;
 
@@ -23,10 +23,10 @@ struct PieceKey {
   std::uint64_t high = 0;
   std::uint64_t length = 0;
 
-  // `at` may be followed by other bytes, up to `end`.
+  // Bytes after the piece, up to `end`, may be read.
   PieceKey(const char* at, std::size_t num_bytes, const char* end) : length(num_bytes) {
     if (end - at >= static_cast<std::ptrdiff_t>(kMaxLength)) {
-      // 16 bytes of ones and as many zeros, read from where `length` ones are left.
+      // 16 bytes of ones, then zeros; read so that `length` ones remain.
       alignas(32) static constexpr std::array<std::uint64_t, 4> kMask{~0ULL, ~0ULL, 0, 0};
       const char* mask = reinterpret_cast<const char*>(kMask.data()) + (kMaxLength - num_bytes);
       const __m128i bytes = _mm_and_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)),
@@ -46,13 +46,13 @@ struct PieceKey {
   }
 };
 
-// What a short piece becomes. Two of them fill a cache line.
+// The tokens of a short piece. Two entries fill a cache line.
 struct PieceEntry {
   static constexpr std::size_t kMaxIds = 3;
 
   std::uint64_t low = 0;
   std::uint64_t high = 0;
-  std::uint8_t length = 0;  // 0: nothing is known here
+  std::uint8_t length = 0;  // 0: empty
   std::uint8_t num_ids = 0;
   std::array<TokenId, kMaxIds> ids{};
 
@@ -69,7 +69,7 @@ struct PieceEntry {
 };
 static_assert(sizeof(PieceEntry) == 32);
 
-// A hash map of short pieces that is made once, in one flat array that is at most half full.
+// A hash map of short pieces, built once: open addressing, at most half full.
 class PieceTable {
  public:
   explicit PieceTable(std::size_t num_expected) : slots_(std::bit_ceil(2 * num_expected + 2)) {}
@@ -82,7 +82,7 @@ class PieceTable {
     }
   }
 
-  // Of a key that is not there, and no more than were expected.
+  // The key must be new, and the expected number not exceeded.
   void add(const PieceKey& key, std::span<const TokenId> ids) {
     const std::size_t mask = slots_.size() - 1;
     std::size_t place = key.hash() & mask;
@@ -94,7 +94,7 @@ class PieceTable {
   std::vector<PieceEntry> slots_;
 };
 
-// The last pieces that were merged: each takes the place of another one of the same hash.
+// A direct-mapped cache of recently merged pieces.
 class PieceCache {
  public:
   const PieceEntry* find(const PieceKey& key) const {
@@ -110,7 +110,7 @@ class PieceCache {
   }
 
  private:
-  static constexpr std::size_t kNumSlots = 8192;  // 256 KiB: what a core has near
+  static constexpr std::size_t kNumSlots = 8192;  // 256 KiB: fits the L2 cache
 
   std::vector<PieceEntry> slots_;
 };

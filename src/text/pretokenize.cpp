@@ -4,15 +4,15 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "text/char_class.h"
-#include "text/utf8.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::size_t kNumAscii = 128;
 
-// What `class_of` says of ASCII, without a call.
+// class_of for ASCII, without a call.
 constexpr std::array<CharClass, kNumAscii> kAsciiClasses = [] {
   std::array<CharClass, kNumAscii> classes{};
   for (char letter = 'a'; letter <= 'z'; ++letter) classes[letter] = classes[letter - 'a' + 'A'] = CharClass::Letter;
@@ -42,7 +42,7 @@ const char* run_end(const char* at, const char* end, CharClass kind) {
   return at;
 }
 
-// The length of an English ending at the apostrophe where a piece begins, or 0.
+// The length of an English contraction ('s, 're, ...) at the apostrophe, or 0.
 std::ptrdiff_t ending_length(const char* at, const char* end) {
   const std::string_view rest(at + 1, static_cast<std::size_t>(end - at - 1));
   for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"}) {
@@ -51,7 +51,7 @@ std::ptrdiff_t ending_length(const char* at, const char* end) {
   return 0;
 }
 
-// The last white space before something else is left to the next piece, if there is more than one.
+// Of several spaces before a non-space, the last belongs to the next piece.
 const char* space_end(const char* at, const char* end) {
   const char* const stop = run_end(at, end, CharClass::Space);
   if (stop == end) return stop;

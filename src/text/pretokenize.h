@@ -10,10 +10,10 @@ namespace detail {
 const char* piece_end_of_any(const char* at, const char* end);
 }
 
-// Where the piece that begins at `at` ends, in valid UTF-8 that is not empty. Pieces are what GPT-2's pattern matches,
-// one after the other: 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+// The end of the piece that starts at `at`, in non-empty valid UTF-8. Pieces are the matches of GPT-2's pattern:
+// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 inline const char* piece_end(const char* at, const char* end) {
-  // Half of all pieces are a word of up to 15 letters of ASCII, with a space before it: one vector compares them all.
+  // Half of all pieces are a space and up to 15 ASCII letters: one vector comparison finds their end.
   constexpr int kVector = 16;
   if (end - at > kVector) {
     const __m128i lower = _mm_or_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)), _mm_set1_epi8(0x20));

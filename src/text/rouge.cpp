@@ -58,7 +58,7 @@ Values mean_values(std::size_t count, const Pick& pick) {
   return sum;
 }
 
-// Between two neighbours, as numpy's percentile does by default.
+// With linear interpolation, as numpy's percentile.
 double percentile(std::span<const double> sorted, double percent) {
   const double place = percent / 100 * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
@@ -95,7 +95,7 @@ std::size_t RougeScorer::common_words(Ids reference, Ids prediction) {
   return common;
 }
 
-// Most pairs are known not to be in common without a look at the others: a word is missing, or the bit of the pair.
+// Most pairs are ruled out quickly: a word is missing in the reference, or the bit of the pair in the filter.
 std::size_t RougeScorer::common_pairs(Ids reference, Ids prediction) const {
   std::uint64_t bits = 0;
   const auto pairs = sorted_pairs(reference, [&](WordId one, WordId two) { return lcs_.has(one) && lcs_.has(two); });
@@ -107,8 +107,8 @@ std::size_t RougeScorer::common_pairs(Ids reference, Ids prediction) const {
   return common.size();
 }
 
-// A word of the reference counts when it is in its line's subsequence with any line of the prediction, but no word more
-// often than the prediction has it.
+// A word of the reference counts if it is in its line's subsequence with any line of the prediction, but at most as
+// often as it occurs in the prediction.
 std::size_t RougeScorer::common_lines(const Words& reference, const Words& prediction) {
   const auto lines = lines_of(reference);
   std::vector<bool> is_common(reference.ids.size());

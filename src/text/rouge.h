@@ -17,14 +17,13 @@ struct RougeScore {
 };
 
 struct RougeScores {
-  RougeScore rouge1;      // words in common
-  RougeScore rouge2;      // pairs of neighbouring words in common
-  RougeScore rouge_l;     // the longest common subsequence
-  RougeScore rouge_lsum;  // the same line by line of the reference, each with all lines of the prediction
+  RougeScore rouge1;      // unigram overlap
+  RougeScore rouge2;      // bigram overlap
+  RougeScore rouge_l;     // longest common subsequence
+  RougeScore rouge_lsum;  // longest common subsequences by line (summary level)
 };
 
-// Scores predictions exactly as the Python package rouge-score 0.1.2 does. It remembers words, so one scorer for many
-// pairs is fast.
+// The same scores as the Python package rouge-score 0.1.2. Words are cached: use one scorer for many pairs.
 class RougeScorer {
  public:
   explicit RougeScorer(Stemming stemming = Stemming::Porter) : numbers_(stemming) {}
@@ -43,7 +42,7 @@ class RougeScorer {
   std::vector<std::uint32_t> counts_;  // by word; all 0 between calls
 };
 
-// Zeros for no pairs at all.
+// All zeros for an empty list.
 RougeScores mean(std::span<const RougeScores> pairs);
 
 struct RougeIntervals {
@@ -52,8 +51,8 @@ struct RougeIntervals {
   RougeScores high;
 };
 
-// How far the mean would vary with other pairs of the kind: percentiles 2.5, 50 and 97.5 of the means of 1000 samples,
-// as many pairs each, drawn with replacement. The seed alone decides which.
+// Bootstrap confidence intervals of the mean: percentiles 2.5, 50 and 97.5 of the means of 1000 resamples with
+// replacement. Depends on the seed only.
 RougeIntervals bootstrap(std::span<const RougeScores> pairs, std::uint64_t seed);
 
 }  // namespace tandem

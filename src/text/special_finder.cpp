@@ -18,7 +18,7 @@ std::optional<SpecialFinder::Found> SpecialFinder::next(std::size_t from) {
   }
   std::erase_if(specials_, [](const Special& special) { return special.at == std::string_view::npos; });
   const auto first = std::ranges::min_element(specials_, {}, [](const Special& special) {
-    return std::tuple(special.at, ~special.name.size());  // the longest of those
+    return std::tuple(special.at, ~special.name.size());  // the longest at that position
   });
   if (first == specials_.end()) return std::nullopt;
   return Found{.at = first->at, .id = first->id};

@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// The special tokens in a text, from left to right; of two that begin at one place the longer.
+// Finds special tokens in a text, from left to right; the longest of several at one position.
 class SpecialFinder {
  public:
   SpecialFinder(const Vocabulary& vocabulary, std::string_view text);
@@ -19,18 +19,18 @@ class SpecialFinder {
     TokenId id;
   };
 
-  // The first that begins at `from` or later, which must not be less than before.
+  // The first at or after `from`, which must not decrease from call to call.
   std::optional<Found> next(std::size_t from);
 
  private:
   struct Special {
     TokenId id;
     std::string_view name;
-    std::size_t at;  // the first place that was not passed yet
+    std::size_t at;  // its next occurrence
   };
 
   std::string_view text_;
-  std::vector<Special> specials_;  // those that are in the rest of the text
+  std::vector<Special> specials_;  // those that occur in the rest of the text
 };
 
 }  // namespace tandem

@@ -12,7 +12,7 @@ namespace {
 struct Rule {
   std::string_view suffix;
   std::string_view replacement;
-  std::size_t kept = 0;  // letters at the beginning of the suffix that the measure counts as well
+  std::size_t kept = 0;  // letters of the suffix that count for the measure
 };
 
 constexpr std::array<Rule, 16> kIrregular{{{"sky", "sky"},
@@ -54,7 +54,7 @@ constexpr std::array<Rule, 20> kLastSuffixes{
 
 constexpr std::array<Rule, 1> kDoubleL{{{"ll", "l", 1}}};
 
-// A letter for each letter: v for a vowel, c for a consonant. A y is a vowel after a consonant.
+// v for each vowel, c for each consonant. A y after a consonant is a vowel.
 std::string shape_of(std::string_view word) {
   std::string shape;
   for (const char letter : word) {
@@ -67,7 +67,7 @@ std::string shape_of(std::string_view word) {
 
 bool has_vowel(std::string_view word) { return shape_of(word).find('v') != std::string::npos; }
 
-// Porter's m: how often a consonant follows a vowel.
+// Porter's m: the number of vowel-consonant sequences.
 int measure(std::string_view word) {
   const std::string shape = shape_of(word);
   int count = 0;
@@ -79,13 +79,13 @@ bool ends_double_consonant(std::string_view word) {
   return word.size() >= 2 && word.back() == word[word.size() - 2] && shape_of(word).back() == 'c';
 }
 
-// Porter's *o, as in "hop"; NLTK counts a whole word such as "us" as well.
+// Porter's *o, as in "hop"; in NLTK also a whole word such as "us".
 bool ends_short(std::string_view word) {
   const std::string shape = shape_of(word);
   return shape == "vc" || (shape.ends_with("cvc") && std::string_view("wxy").find(word.back()) == std::string::npos);
 }
 
-// The first rule whose suffix the word has decides, even when what comes before the suffix measures too little.
+// The first rule whose suffix matches is used, even if the measure of the stem is too small for it to apply.
 void apply(std::string& word, std::span<const Rule> rules, int min_measure) {
   const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return word.ends_with(r.suffix); });
   if (rule == rules.end()) return;
@@ -102,7 +102,7 @@ void remove_plural(std::string& word) {
   }
 }
 
-// "ed" or "ing" where a vowel comes before.
+// The length of the suffix "ed" or "ing" after a vowel, or 0.
 std::size_t past_or_gerund(std::string_view word) {
   for (const std::string_view suffix : {"ed", "ing"}) {
     if (word.ends_with(suffix) && has_vowel(word.substr(0, word.size() - suffix.size()))) return suffix.size();
@@ -110,7 +110,8 @@ std::size_t past_or_gerund(std::string_view word) {
   return 0;
 }
 
-// What "ed" or "ing" was taken from gets back its e, and loses a doubled consonant: "hopp" gives "hop", "fil" "file".
+// After "ed" or "ing" was removed: restores an e, or removes a doubled consonant. "hopp" gives "hop", "fil" gives
+// "file".
 void mend(std::string& word) {
   const std::size_t size = word.size();
   apply(word, kLostE, 0);

@@ -6,11 +6,11 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "text/bpe.h"
 #include "text/check_vocabulary.h"
 #include "text/pretokenize.h"
 #include "text/special_finder.h"
-#include "text/utf8.h"
 #include "text/vocabulary_files.h"
 
 namespace tandem {
@@ -29,7 +29,7 @@ Tokenizer::Tables::Tables(Vocabulary known)
   std::vector<TokenId> ids;
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     const std::string& token = vocabulary.tokens[id];
-    // A token need not be what its own bytes are merged to, and a special one never is.
+    // The bytes of a token may be merged to other tokens; those of a special token always are.
     ids.clear();
     bpe.encode(token, ids);
     if (ids != std::vector{static_cast<TokenId>(id)}) continue;
@@ -123,8 +123,8 @@ std::string Tokenizer::decode(std::span<const TokenId> ids) const {
 
 std::string_view Tokenizer::token(TokenId id) const {
   if (id < 0 || id >= size()) {
-    fail(ErrorKind::Data, str("tokenizer: there is no token ", id, ": ids go from 0 to ", size() - 1),
-         "the ids are of another tokenizer, or of a model whose vocabulary is larger");
+    fail(ErrorKind::Data, str("tokenizer: token id ", id, " is out of range: ids are 0 to ", size() - 1),
+         "the ids are from another tokenizer, or from a model with a larger vocabulary");
   }
   return tables_->vocabulary.tokens[static_cast<std::size_t>(id)];
 }

@@ -15,35 +15,35 @@
 
 namespace tandem {
 
-// What to do with the name of a special token in a text.
+// How to treat the name of a special token in a text.
 enum class Specials { Recognise, AsText };
 
-// Byte-level BPE as GPT-2 has it. For one thread at a time; a copy for another thread is cheap: it shares the
-// vocabulary, and remembers pieces of its own.
+// Byte-level BPE as in GPT-2. Not thread-safe; a copy for another thread is cheap: it shares the vocabulary and has its
+// own cache.
 class Tokenizer {
  public:
-  // An Error of kind Data when the vocabulary is none: a byte without a token, a merge that is there twice or whose
-  // tokens do not fit together, a token that nothing makes.
+  // An Error of kind Data for an invalid vocabulary: a byte without a token, a duplicate or invalid merge, a token that
+  // no merge produces.
   explicit Tokenizer(Vocabulary vocabulary);
 
-  // From a folder as Hugging Face writes it: `tokenizer.json`, else `vocab.json` with `merges.txt`, where
-  // "<|endoftext|>" is special. Unfit files are an Error of kind Data that names the file and the line.
+  // From a folder in Hugging Face's format: `tokenizer.json`, else `vocab.json` and `merges.txt`, where "<|endoftext|>"
+  // is special. An invalid file is an Error of kind Data that names the file and the line.
   static Tokenizer load(const std::filesystem::path& folder);
 
-  // All three files, each in one step. The folder is made where it is missing.
+  // Writes all three files, each atomically. Creates the folder if missing.
   void save(const std::filesystem::path& folder) const;
 
-  // The ids of the text. What is not UTF-8 becomes U+FFFD before.
+  // The ids of the text. Invalid UTF-8 is replaced by U+FFFD.
   std::vector<TokenId> encode(std::string_view text, Specials specials = Specials::Recognise);
 
-  // The same, appended to `ids`. Returns how many U+FFFD it put.
+  // The same, appended to `ids`. Returns the number of replacements by U+FFFD.
   std::int64_t encode(std::string_view text, std::vector<TokenId>& ids, Specials specials = Specials::Recognise);
 
-  // The text of the ids, names of special tokens included. Bytes that are not UTF-8 in the end become U+FFFD. An id
-  // that is none is an Error.
+  // The text of the ids, including the names of special tokens. Invalid UTF-8 is replaced by U+FFFD. An unknown id is
+  // an Error.
   std::string decode(std::span<const TokenId> ids) const;
 
-  // The bytes of one token, which need not be whole characters.
+  // The bytes of one token, which may be part of a character.
   std::string_view token(TokenId id) const;
 
   std::int64_t size() const;
@@ -59,7 +59,7 @@ class Tokenizer {
   void encode_around_specials(std::string_view text, std::vector<TokenId>& ids);
   void encode_rare(const PieceKey& key, std::string_view piece, std::vector<TokenId>& ids);
 
-  std::shared_ptr<const Tables> tables_;  // shared by copies, which threads may hold
+  std::shared_ptr<const Tables> tables_;  // shared by copies in several threads
   PieceCache cache_;
 };
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "text/byte_alphabet.h"
 #include "text/pair_map.h"
 #include "text/pretokenize.h"
-#include "text/utf8.h"
 
 namespace tandem {
 namespace {
@@ -33,7 +33,7 @@ void count_pieces(std::string_view text, Counts& counts) {
   }
 }
 
-// A piece that the texts have, as the tokens that it is merged to so far.
+// A distinct piece of the texts, as its current tokens.
 struct Word {
   std::vector<TokenId> tokens;
   std::int64_t count;
@@ -43,12 +43,11 @@ struct Pair {
   TokenId left;
   TokenId right;
   std::int64_t count = 0;
-  std::vector<std::uint32_t> words = {};  // that have it, or had it
-  bool is_fresh = false;                  // counted up since the last merge
+  std::vector<std::uint32_t> words = {};  // that contain it or did
+  bool is_fresh = false;                  // its count has grown since the last merge
 };
 
-// What a pair's count was when it was put into the queue. Counts that fall later are found out when it comes to the
-// front.
+// A pair with its count when it was queued. A count that has decreased since is noticed when the pair is popped.
 struct Candidate {
   std::int64_t count;
   TokenId left;
@@ -94,7 +93,7 @@ class Trainer {
   }
 
  private:
-  // Should two merges make the same bytes, they make the same token.
+  // Two merges that produce the same bytes produce the same token.
   TokenId add_token(const std::string& bytes) {
     const auto [known, is_new] = ids_.emplace(bytes, static_cast<TokenId>(ids_.size()));
     if (is_new) vocabulary_.tokens.push_back(bytes);
@@ -144,7 +143,7 @@ class Trainer {
     queue_fresh();
   }
 
-  // From left to right, as encoding does. What is before `size` is done.
+  // From left to right, as in encoding. The tokens before `size` are done.
   void merge_in(std::vector<TokenId>& tokens, const Merge& merge, std::uint32_t word) {
     std::size_t size = 0;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -171,7 +170,7 @@ class Trainer {
   std::unordered_map<std::string, TokenId> ids_;
   std::vector<Word> words_;
   std::vector<Pair> pairs_;
-  PairMap<std::uint32_t> places_;  // in pairs_, plus one
+  PairMap<std::uint32_t> places_;  // index in pairs_, plus one
   std::vector<std::uint32_t> fresh_;
   std::priority_queue<Candidate> queue_;
 };
@@ -180,11 +179,12 @@ class Trainer {
 
 Vocabulary train_vocabulary(std::span<const std::string> texts, const TrainVocabularyOptions& options) {
   constexpr std::int64_t kLeast = 257;
-  if (options.size < kLeast || options.size > std::numeric_limits<TokenId>::max()) {
-    fail(ErrorKind::Config, str("tokenizer: a vocabulary of ", options.size, " tokens cannot be trained"),
-         str("the 256 bytes and ", kEndOfText, " are ", kLeast, " tokens already; GPT-2 has 50257"));
+  constexpr std::int64_t kMost = std::numeric_limits<TokenId>::max();
+  if (options.size < kLeast || options.size > kMost) {
+    fail(ErrorKind::Config, str("tokenizer: vocabulary size ", options.size, " is not from ", kLeast, " to ", kMost),
+         str("256 bytes and ", kEndOfText, " are the smallest vocabulary; GPT-2 has 50257 tokens"));
   }
-  std::deque<std::string> repaired;  // keeps what the pieces are views of
+  std::deque<std::string> repaired;  // owns the text of the pieces
   Counts counts;
   for (const std::string& text : texts) {
     const bool is_valid = valid_utf8_prefix(text) == text.size();

@@ -55,7 +55,7 @@ TEST(TrainVocabulary, DoesNotDependOnTheOrderOfTexts) {
 TEST(TrainVocabulary, RefusesASizeThatHasNoRoomForTheBytes) {
   const Error error = error_of([] { train_vocabulary(kLow, {.size = 256}); });
   EXPECT_EQ(error.kind(), ErrorKind::Config);
-  EXPECT_EQ(error.message(), "tokenizer: a vocabulary of 256 tokens cannot be trained");
+  EXPECT_TRUE(says(error.message(), {"256"}));
   EXPECT_EQ(train_vocabulary(Texts{}, {.size = 257}).tokens.size(), 257U);
 }
 

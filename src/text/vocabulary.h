@@ -20,12 +20,12 @@ struct Merge {
   friend bool operator==(const Merge&, const Merge&) = default;
 };
 
-// What a byte-level BPE knows. Each of the 256 bytes is a token; every other token that is not special is made by a
+// The vocabulary of a byte-level BPE. Each of the 256 bytes is a token; every other token is special or produced by a
 // merge.
 struct Vocabulary {
-  std::vector<std::string> tokens;  // by id: the bytes that each stands for
-  std::vector<Merge> merges;        // the one that is done first comes first
-  std::vector<TokenId> specials;    // never made of text, but found in it whole; in any order
+  std::vector<std::string> tokens;  // by id: their bytes
+  std::vector<Merge> merges;        // by rank
+  std::vector<TokenId> specials;    // matched as a whole in text; in any order
 };
 
 }  // namespace tandem

@@ -8,12 +8,12 @@
 
 namespace tandem {
 
-// Reads and writes a vocabulary as Hugging Face does; the header of Tokenizer says which files. What is wrong with a
-// file is an Error of kind Data that names it, and the line where there is one.
+// Reads and writes a vocabulary in Hugging Face's format; see Tokenizer for the files. An invalid file is an Error of
+// kind Data that names the file and, if known, the line.
 Vocabulary load_vocabulary(const std::filesystem::path& folder);
 void save_vocabulary(const Vocabulary& vocabulary, const std::filesystem::path& folder);
 
-// The text of a file, and the name that an Error gives it.
+// The text of a file, and its name in Errors.
 struct NamedText {
   std::string text;
   std::string name;

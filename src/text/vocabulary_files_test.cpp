@@ -110,20 +110,16 @@ std::string said_of_merges(const std::string& merges) {
 }
 
 TEST(BadVocabularyFiles, AreNamedWithTheTokenAndTheLine) {
-  EXPECT_EQ(said_of_vocab({"\"ab\":256", "\n\"ab\":257"}),
-            "tokenizer: vocab.json line 2: tokens 'ab' and 'Ġab' both have id 257");
-  EXPECT_EQ(said_of_vocab({"\"ab\":256", "\n\"ab\":300"}),
-            "tokenizer: vocab.json line 2: token 'ab' has id 300, but the ids of 259 tokens go from 0 to 258");
-  EXPECT_EQ(said_of_vocab({"\"ab\":256", "\"ab\":-1"}),
-            "tokenizer: vocab.json line 1: token 'ab' has id -1, but the ids of 259 tokens go from 0 to 258");
-  EXPECT_EQ(said_of_vocab({"\"ab\":256", "\"a b\":256"}),
-            "tokenizer: vocab.json line 1: token 'a b' is not written in visible bytes");
-  EXPECT_EQ(said_of_vocab({"\"ab\":256", "\"\":256"}), "tokenizer: vocab.json line 1: token 256 has no name");
-  EXPECT_EQ(said_of_vocab({"\"ab\":256", "\"!\":256"}), "json: vocab.json has two members '!' in one object");
-  EXPECT_EQ(said_of_vocab({"\"ab\":256", "\"ab\":\"256\""}),
-            "tokenizer: vocab.json: json: expected integer, found string");
-  EXPECT_EQ(said_of_vocab({"\"!\"", "\"!!\""}),
-            "tokenizer: merges.txt: there is no token for byte 33 ('!'), so this is no byte-level BPE");
+  EXPECT_TRUE(says(said_of_vocab({"\"ab\":256", "\n\"ab\":257"}), {"vocab.json", "line 2", "'ab'", "'Ġab'", "257"}));
+  EXPECT_TRUE(
+      says(said_of_vocab({"\"ab\":256", "\n\"ab\":300"}), {"vocab.json", "line 2", "'ab'", "300", "259", "0", "258"}));
+  EXPECT_TRUE(
+      says(said_of_vocab({"\"ab\":256", "\"ab\":-1"}), {"vocab.json", "line 1", "'ab'", "-1", "259", "0", "258"}));
+  EXPECT_TRUE(says(said_of_vocab({"\"ab\":256", "\"a b\":256"}), {"vocab.json", "line 1", "'a b'"}));
+  EXPECT_TRUE(says(said_of_vocab({"\"ab\":256", "\"\":256"}), {"vocab.json", "line 1", "256"}));
+  EXPECT_TRUE(says(said_of_vocab({"\"ab\":256", "\"!\":256"}), {"json", "vocab.json", "'!'"}));
+  EXPECT_TRUE(says(said_of_vocab({"\"ab\":256", "\"ab\":\"256\""}), {"vocab.json", "integer", "string"}));
+  EXPECT_TRUE(says(said_of_vocab({"\"!\"", "\"!!\""}), {"merges.txt", "33", "'!'", "BPE"}));
 }
 
 std::string said_of_tokenizer(const std::string& text) {
@@ -135,24 +131,22 @@ TEST(BadVocabularyFiles, MayBeNoJsonAtAll) {
   for (const std::string& text : {std::string(), whole.substr(0, whole.size() / 2)}) {
     EXPECT_EQ(said_of_tokenizer(text).rfind("json: tokenizer.json: parse error at line ", 0), 0U);
   }
-  EXPECT_EQ(said_of_tokenizer("[]"), "tokenizer: tokenizer.json: json: expected object, found array");
-  EXPECT_EQ(said_of_tokenizer("{}"), "tokenizer: tokenizer.json: json: there is no member 'pre_tokenizer'");
+  EXPECT_TRUE(says(said_of_tokenizer("[]"), {"tokenizer.json", "object", "array"}));
+  EXPECT_TRUE(says(said_of_tokenizer("{}"), {"tokenizer.json", "json", "'pre_tokenizer'"}));
 }
 
 TEST(BadVocabularyFiles, AreNamedWithTheLineOfTheMerge) {
-  EXPECT_EQ(said_of_merges("#version: 0.2\na b\nĠ xy\n"),
-            "tokenizer: merges.txt line 3: 'xy' is no token of vocab.json");
-  EXPECT_EQ(said_of_merges("a b\na c\n"), "tokenizer: merges.txt line 2: 'ac' is no token of vocab.json");
-  EXPECT_EQ(said_of_merges("a b\nĠ  ab\n"),
-            "tokenizer: merges.txt line 2: 'Ġ  ab' is not two tokens with a space between");
-  EXPECT_EQ(said_of_merges("ab\n"), "tokenizer: merges.txt line 1: 'ab' is not two tokens with a space between");
-  EXPECT_EQ(said_of_merges("a b\na b\nĠ ab\n"), "tokenizer: merges.txt: merges 1 and 2 are the same");
+  EXPECT_TRUE(says(said_of_merges("#version: 0.2\na b\nĠ xy\n"), {"merges.txt", "line 3", "'xy'", "vocab.json"}));
+  EXPECT_TRUE(says(said_of_merges("a b\na c\n"), {"merges.txt", "line 2", "'ac'", "vocab.json"}));
+  EXPECT_TRUE(says(said_of_merges("a b\nĠ  ab\n"), {"merges.txt", "line 2", "'Ġ  ab'"}));
+  EXPECT_TRUE(says(said_of_merges("ab\n"), {"merges.txt", "line 1", "'ab'"}));
+  EXPECT_TRUE(says(said_of_merges("a b\na b\nĠ ab\n"), {"merges.txt", "merges 1", "2"}));
 }
 
 TEST(BadVocabularyFiles, AreSeenToBeCutShort) {
-  EXPECT_EQ(said_of_merges("a b\nĠ a"), "tokenizer: merges.txt line 2: 'Ġa' is no token of vocab.json");
-  EXPECT_EQ(said_of_merges("a b\n"), "tokenizer: merges.txt: tokens that no merge makes: 1, the first is 257, 'Ġab'");
-  EXPECT_EQ(said_of_merges(""), "tokenizer: merges.txt: tokens that no merge makes: 2, the first is 256, 'ab'");
+  EXPECT_TRUE(says(said_of_merges("a b\nĠ a"), {"merges.txt", "line 2", "'Ġa'", "vocab.json"}));
+  EXPECT_TRUE(says(said_of_merges("a b\n"), {"merges.txt", "1", "257", "'Ġab'"}));
+  EXPECT_TRUE(says(said_of_merges(""), {"merges.txt", "2", "256", "'ab'"}));
 }
 
 // Of our tokenizer.json with something replaced.
@@ -170,26 +164,27 @@ Replacement around(std::string_view special_tokens) {
 
 TEST(BadVocabularyFiles, MayBeOfAnotherKindOfTokenizer) {
   const std::string splitter = "\"pre_tokenizer\": {\n    \"type\": ";
-  const std::string where = "tokenizer: tokenizer.json";
-  EXPECT_EQ(said_of({splitter + "\"ByteLevel\"", splitter + "\"Metaspace\""}),
-            where + " line 17: type is \"Metaspace\"");
-  EXPECT_EQ(said_of(around("[]")), where + " line 23: special_tokens is []");
+  const char* const where = "tokenizer.json";
+  EXPECT_TRUE(says(said_of({splitter + "\"ByteLevel\"", splitter + "\"Metaspace\""}),
+                   {where, "line 17", "type", "\"Metaspace\""}));
+  EXPECT_TRUE(says(said_of(around("[]")), {where, "line 23", "special_tokens", "[]"}));
   EXPECT_EQ(said_of(around("{}")), "") << "as transformers 5 writes it";
-  EXPECT_EQ(said_of({"\"BPE\"", "\"Unigram\""}), where + " line 35: type is \"Unigram\"");
-  EXPECT_EQ(said_of({"prefix_space\": false", "prefix_space\": true"}), where + " line 17: add_prefix_space is true");
-  EXPECT_EQ(said_of({"merges\": false", "merges\": true"}), where + " line 43: ignore_merges is true");
-  EXPECT_EQ(said_of({"lstrip\": false", "lstrip\": true"}), where + " line 8: lstrip is true");
-  EXPECT_EQ(said_of({"normalizer\": null", "normalizer\": 1"}), where + " line 16: normalizer is 1");
-  EXPECT_EQ(said_of({"\"id\": 258", "\"id\": 7"}), where + " line 8: token '<|endoftext|>' has the ids 258 and 7");
-  EXPECT_EQ(said_of({"\"a b\"", "[\"a\"]"}), where + " merge 1: it has 1 tokens");
-  EXPECT_EQ(said_of({"\"a b\"", "\"a x\""}), where + " merge 1: 'ax' is no token of tokenizer.json");
+  EXPECT_TRUE(says(said_of({"\"BPE\"", "\"Unigram\""}), {where, "line 35", "type", "\"Unigram\""}));
+  EXPECT_TRUE(
+      says(said_of({"prefix_space\": false", "prefix_space\": true"}), {where, "line 17", "add_prefix_space", "true"}));
+  EXPECT_TRUE(says(said_of({"merges\": false", "merges\": true"}), {where, "line 43", "ignore_merges", "true"}));
+  EXPECT_TRUE(says(said_of({"lstrip\": false", "lstrip\": true"}), {where, "line 8", "lstrip", "true"}));
+  EXPECT_TRUE(says(said_of({"normalizer\": null", "normalizer\": 1"}), {where, "line 16", "normalizer", "1"}));
+  EXPECT_TRUE(says(said_of({"\"id\": 258", "\"id\": 7"}), {where, "line 8", "'<|endoftext|>'", "258", "7"}));
+  EXPECT_TRUE(says(said_of({"\"a b\"", "[\"a\"]"}), {where, "merge 1", "1"}));
+  EXPECT_TRUE(says(said_of({"\"a b\"", "\"a x\""}), {where, "merge 1", "'ax'", "tokenizer.json"}));
 }
 
 TEST(BadVocabularyFiles, AreNotWrittenWhereNothingCanBe) {
   const TempFile file("");
   const Error error = error_of([&] { Tokenizer(ab_vocabulary()).save(file.path()); });
   EXPECT_EQ(error.kind(), ErrorKind::Data);
-  EXPECT_NE(error.message().find("cannot make " + file.path()), std::string::npos) << error.message();
+  EXPECT_TRUE(says(error.message(), {file.path()}));
 }
 
 }  // namespace

@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::string_view kAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
 
-// A short word is a number to the base of 37 in which no digit is 0. Twelve digits fit into 64 bits.
+// A short word is coded as a number of base 37 without zero digits; twelve digits fit into 64 bits.
 constexpr std::uint64_t kRadix = kAlphabet.size() + 1;
 constexpr std::size_t kMaxShort = 12;
 
-// The digit of the letter that a byte stands for; 0 where it is none.
+// The digit of a byte's letter; 0: not a letter or digit.
 constexpr std::array<std::uint8_t, 256> kDigits = [] {
   std::array<std::uint8_t, 256> digits{};
   for (std::size_t i = 0; i < kAlphabet.size(); ++i) {
@@ -26,7 +26,7 @@ constexpr std::array<std::uint8_t, 256> kDigits = [] {
   return digits;
 }();
 
-// Of all characters outside of ASCII, these two have ASCII letters in their lower case.
+// The only two characters outside ASCII whose lower case contains ASCII letters.
 constexpr std::string_view kKelvin = "\u212A";   // k
 constexpr std::string_view kDottedI = "\u0130";  // i and a combining dot, which ends the word
 
@@ -49,7 +49,7 @@ struct Spelling {
   std::uint64_t code = 0;  // of a short word
 };
 
-// The word that begins here; empty where none does.
+// The word that starts here; empty if none.
 Spelling word_at(std::string_view text, std::size_t begin) {
   Spelling word;
   std::size_t end = begin;
@@ -118,7 +118,7 @@ WordId WordNumbers::new_word(std::string word) {
   return stems_.try_emplace(std::move(word), static_cast<WordId>(stems_.size())).first->second;
 }
 
-// Where the word is, or would be.
+// The slot of the word, or the free slot for it.
 WordNumbers::ShortWord& WordNumbers::place_of(std::uint64_t code) {
   const std::size_t mask = short_words_.size() - 1;
   std::size_t place = (code * 0x9e3779b97f4a7c15) >> 32 & mask;

@@ -11,7 +11,7 @@ namespace tandem {
 
 using WordId = std::uint32_t;
 
-// The words of a text as numbers, and where its lines end; lines without a word are left out.
+// The words of a text as numbers, and the ends of its lines; lines without words are omitted.
 struct Words {
   std::vector<WordId> ids;
   std::vector<std::size_t> line_ends;
@@ -19,19 +19,19 @@ struct Words {
 
 enum class Stemming { None, Porter };
 
-// Gives words their numbers as rouge-score splits a text: runs of a-z and 0-9 after lower-casing; with stemming, words
-// of four letters or more that have the same stem have the same number. What was seen is remembered.
+// Numbers the words of texts, tokenized as by rouge-score: runs of a-z and 0-9 after lower-casing; with stemming, words
+// of more than three letters with the same stem have the same number. The numbers stay the same from text to text.
 class WordNumbers {
  public:
   explicit WordNumbers(Stemming stemming) : stemming_(stemming) {}
 
   Words read(std::string_view text);
 
-  std::size_t size() const { return stems_.size(); }  // every number is below
+  std::size_t size() const { return stems_.size(); }  // all numbers are less
 
  private:
   struct ShortWord {
-    std::uint64_t code = 0;  // 0: a free place
+    std::uint64_t code = 0;  // 0: free slot
     WordId id = 0;
   };
   using Numbers = std::unordered_map<std::string, WordId>;
@@ -44,7 +44,7 @@ class WordNumbers {
 
   Stemming stemming_;
   Numbers stems_;
-  Numbers long_words_;                                                 // with the number of their stem
+  Numbers long_words_;                                                 // to the number of the stem
   std::vector<ShortWord> short_words_ = std::vector<ShortWord>(1024);  // a hash table, at most half full
   std::size_t num_short_words_ = 0;
 };

@@ -92,7 +92,7 @@ TEST(RunWorker, RefusesAnEnvironmentThatContradictsItself) {
       },
       60s);
   EXPECT_TRUE(ends.at(0).status.ok()) << ends.at(0).output;
-  EXPECT_NE(ends.at(0).output.find("RANK=7 does not fit WORLD_SIZE=1"), std::string::npos) << ends.at(0).output;
+  EXPECT_NE(ends.at(0).output.find("RANK=7 is out of range for WORLD_SIZE=1"), std::string::npos) << ends.at(0).output;
 }
 
 }  // namespace

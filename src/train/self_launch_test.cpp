@@ -30,9 +30,9 @@ TEST(NeedsLauncher, NotForOneRankOnWhatThereIs) {
 
 TEST(NeedsLauncher, IsAnErrorWhereTheRanksHaveNoPlace) {
   EXPECT_EQ(error_of([] { needs_launcher({.nproc = 3}, kTwoGpus); }).message(),
-            "3 ranks want a GPU each, but 2 GPUs are visible: 0, 1");
+            "3 ranks need a GPU each, but 2 GPUs are visible: 0, 1");
   EXPECT_EQ(error_of([] { needs_launcher({.device = "2"}, kTwoGpus); }).message(),
-            "device 2 is not there; 2 GPUs are visible: 0, 1");
+            "device 2 not found; 2 GPUs are visible: 0, 1");
 }
 
 TEST(FindLauncher, LooksBesideTheProgramThenAboveItThenOnPath) {

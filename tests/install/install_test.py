@@ -46,7 +46,7 @@ class Install(unittest.TestCase):
         self.assertEqual(result.returncode, 0)
         wrong = tandem("run", "--device", "cpu", "-n", "2", str(program), "--scal", "10")
         self.assertEqual(wrong.returncode, 2)
-        self.assertIn("error: consumer: there is no flag --scal [rank ", wrong.stderr)
+        self.assertIn("error: consumer: unknown flag --scal [rank ", wrong.stderr)
         self.assertIn("hint: did you mean --scale?", wrong.stderr)
         # Libtorch exports parts of an old libstdc++; whichever comes first serves the whole program.
         needed = [line for line in run(["readelf", "-d", program]).stdout.splitlines() if "(NEEDED)" in line]

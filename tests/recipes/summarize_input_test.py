@@ -247,7 +247,7 @@ class Weights(SummarizeTest):
         self.assert_init_refused("hf", 8, "json: hf/config.json: expected integer, found string", DAMAGED)
         shutil.copy(self.hf / "config.json", config)
         (self.folder / "hf" / "summarize.json").write_text("{}")
-        self.assert_init_refused("hf", 8, "json: hf/summarize.json: there is no member 'prefix'", DAMAGED)
+        self.assert_init_refused("hf", 8, "json: hf/summarize.json: member 'prefix' not found", DAMAGED)
 
     def test_of_a_name_that_is_not_there_come_with_the_line_that_downloads_them(self):
         nowhere = {"HOME": str(self.folder), "HF_HOME": str(self.folder)}

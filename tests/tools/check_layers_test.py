@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -13,7 +12,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 
 import check_layers  # noqa: E402
-from support import run_check, write_tree  # noqa: E402
+from support import TreeTest, run_check, write_tree  # noqa: E402
 
 # The table of the design, typed again: what each module may include besides base and itself.
 DESIGN = {
@@ -38,24 +37,12 @@ LOST = "is neither in a module nor beside this file; a library's header goes in 
 FREE = "is free of torch and may not include"
 
 
-class LayersTest(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
-
-    def check(self, files: dict[str, str]) -> tuple[int, list[str]]:
-        root = Path(tempfile.mkdtemp(dir=self.root))
-        write_tree(root, files)
-        return run_check(check_layers, root)
+class LayersTest(TreeTest):
+    checker = check_layers
 
     def red(self, files: dict[str, str], *findings: str) -> None:
         code, lines = self.check(files)
         self.assertEqual((1, sorted(findings)), (code, sorted(lines)))
-
-    def green(self, files: dict[str, str]) -> None:
-        code, lines = self.check(files)
-        self.assertEqual((0, 1), (code, len(lines)), lines)
 
     def test_two_modules_meet_exactly_as_the_design_allows(self) -> None:
         includes = "".join(f'#include "{target}/y.h"\n' for target in DESIGN)
@@ -185,10 +172,10 @@ class LayersTest(unittest.TestCase):
 
     def test_googletest_stays_in_tests(self) -> None:
         for header in ("gtest/gtest.h", "gmock/gmock.h"):
-            self.green({path: f"#include <{header}>\n" for path in ("src/ddp/a_test.cpp", "tests/multiproc/ranks.h")})
+            self.green({path: f"#include <{header}>\n" for path in ("src/ddp/a_test.cpp", "src/ddp/a_test.h", "tests/multiproc/ranks.h")})
             self.red(
                 {"src/ddp/a.cpp": f"#include <{header}>\n"},
-                f"src/ddp/a.cpp:1: {header} belongs in *_test.cpp, *_test.cu, tests/*")
+                f"src/ddp/a.cpp:1: {header} belongs in *_test.cpp, *_test.cu, *_test.h, tests/*")
 
     def test_a_type_is_defined_in_one_file(self) -> None:
         for form in ("struct Sum {};", "class [[nodiscard]] Sum final : public A<B> {};", "enum class Sum : char { A };",

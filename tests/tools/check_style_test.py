@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -15,7 +14,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 
 import check_style  # noqa: E402
-from support import run_check, write_tree  # noqa: E402
+from support import TreeTest, run_check, write_tree  # noqa: E402
 
 
 def numbered(count: int, stem: str = "line") -> str:
@@ -27,16 +26,8 @@ def function(num_lines: int, head: str = "void f()", stem: str = "line") -> str:
     return f"{head} {{\n" + numbered(num_lines - 2, stem) + "}\n"
 
 
-class TreeTest(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
-
-    def check(self, files: dict[str, str]) -> tuple[int, list[str]]:
-        root = Path(tempfile.mkdtemp(dir=self.root))
-        write_tree(root, files)
-        return run_check(check_style, root)
+class StyleTest(TreeTest):
+    checker = check_style
 
     def red(self, rule: str, files: dict[str, str], *places: str) -> None:
         """Exactly these places are found, all by this rule."""
@@ -44,12 +35,8 @@ class TreeTest(unittest.TestCase):
         found = [re.sub(r"^(\S+:\d+: [a-z-]+): \S.*", r"\1", line) for line in lines]
         self.assertEqual((1, sorted(f"{place}: {rule}" for place in places)), (code, sorted(found)), lines)
 
-    def green(self, files: dict[str, str]) -> None:
-        code, lines = self.check(files)
-        self.assertEqual((0, 1), (code, len(lines)), lines)
 
-
-class SizeTest(TreeTest):
+class SizeTest(StyleTest):
     def test_a_source_file_has_at_most_500_lines(self) -> None:
         for path in ("src/a.cpp", "src/a.cc", "bench/a.cu"):
             self.red("file-size", {path: numbered(501)}, f"{path}:501")
@@ -102,7 +89,7 @@ class SizeTest(TreeTest):
         self.green({"tools/a.py": "\ndef f():\n" + "    pass\n" * 59})
 
 
-class NameTest(TreeTest):
+class NameTest(StyleTest):
     def test_a_type_is_not_named_after_a_pattern(self) -> None:
         names = (
             "GradManager RankHelper IOUtils TextUtil SignalHandler ImageProcessor FdWrapper TrainerBase CommonOptions "
@@ -129,7 +116,7 @@ class NameTest(TreeTest):
         self.green({"src/base/error.cpp": "\n", "src/ddp/database.h": "\n", "recipes/segment/data.cpp": "\n"})
 
 
-class CallTest(TreeTest):
+class CallTest(StyleTest):
     def stray(self, call: str, wrong: tuple[str, ...], right: tuple[str, ...]) -> None:
         for path in wrong:
             self.red("stray-call", {path: f"void f() {{\n  {call};\n}}\n"}, f"{path}:2")
@@ -184,7 +171,7 @@ class CallTest(TreeTest):
         self.green({"src/a.h": "#pragma once\n#if TORCH_VERSION_MINOR < 11\n#endif\n// #define X\n"})
 
 
-class CommentTest(TreeTest):
+class CommentTest(StyleTest):
     ECHO = "// Wait for each bucket\nfor (auto& bucket : buckets_) bucket.wait();\n\n"
     REASON = "// Ranks must agree on this order\nstart();\n\n"
 
@@ -254,7 +241,7 @@ class CommentTest(TreeTest):
         self.green({"src/a.cpp": "http://localhost:80 http://{host}/x http://$HOST ann@zork.org x.org_name\n"})
 
 
-class CopyTest(TreeTest):
+class CopyTest(StyleTest):
     BLOCK = numbered(8, "copy")
 
     def test_at_most_3_percent_of_the_library_is_copied(self) -> None:
@@ -288,7 +275,7 @@ class CopyTest(TreeTest):
         self.red("duplicate", {"src/a.cpp": self.BLOCK * 2 + numbered(34)}, "src/a.cpp:1", "src/a.cpp:9")
 
 
-class TestsTest(TreeTest):
+class TestsTest(StyleTest):
     def test_a_test_does_not_sleep(self) -> None:
         for call in ("this_thread::sleep_for(1s);", "sleep_until(t);", "usleep(5);", "nanosleep(t);", "::sleep(1);"):
             self.red("test-sleep", {"src/ddp/a_test.cpp": f"\n{call}\n"}, "src/ddp/a_test.cpp:2")
@@ -304,7 +291,7 @@ class TestsTest(TreeTest):
         self.green({"tests/a_test.py": "@unittest.skipUnless(gpu, 'x')\ndef f(): pass\n"})
 
 
-class FieldTest(TreeTest):
+class FieldTest(StyleTest):
     HEADER = (
         "struct A {\n  int lr = 1;\n};\n"
         "template <class Visitor>\nvoid visit_fields(A& a, Visitor&& field) {\n"
@@ -322,7 +309,7 @@ class FieldTest(TreeTest):
         self.red("dead-field", {"src/a.h": self.HEADER, "src/b.h": self.HEADER}, "src/a.h:6", "src/b.h:6")
 
 
-class ShellTest(TreeTest):
+class ShellTest(StyleTest):
     def test_a_shell_script_stops_at_the_first_failure(self) -> None:
         self.red("shell-strict", {"tools/a.sh": "#!/bin/sh\nset -u\nmake\n"}, "tools/a.sh:1")
         self.red("shell-strict", {"tools/a.sh": "#!/bin/sh\n" + "\n" * 19 + "set -e\n"}, "tools/a.sh:1")
@@ -331,7 +318,7 @@ class ShellTest(TreeTest):
             self.green({"tools/a.sh": f"#!/bin/bash\n# Why.\nset {flags}\nmake\n"})
 
 
-class ProgramTest(TreeTest):
+class ProgramTest(StyleTest):
     def test_every_rule_is_shown_red_here(self) -> None:
         nodes = ast.walk(ast.parse(Path(__file__).read_text()))
         calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-std::string name_of(std::uint64_t number, const Posting& posting) {
+std::string collective_text(std::uint64_t number, const Posting& posting) {
   return str(posting.text(), ", collective ", number);
 }
 
@@ -35,7 +35,7 @@ Board::Failure disagreement(const Board& board, std::uint64_t number, const Post
 Board::Failure loss(const LostRank& lost, std::uint64_t number, const Posting& posting) {
   return {.kind = ErrorKind::Comm,
           .message = str("comm: rank ", lost.rank, " was lost (", lost.how, ") while others wait for it in ",
-                         name_of(number, posting)),
+                         collective_text(number, posting)),
           .hint = str("look at the output of rank ", lost.rank,
                       "; if it ended well, it did fewer steps than the others: give all ranks equally many batches "
                       "(even_batches)")};
@@ -45,7 +45,7 @@ Board::Failure lateness(const std::vector<int>& late, std::uint64_t number, cons
                         std::chrono::milliseconds timeout) {
   const std::string who = late.empty() ? "the ranks did not finish " : str(ranks_text(late), " did not come to ");
   return {.kind = ErrorKind::Timeout,
-          .message = str("comm: ", who, name_of(number, posting), ", within ", duration_text(timeout)),
+          .message = str("comm: ", who, collective_text(number, posting), ", within ", duration_text(timeout)),
           .hint =
               "look at the output of those ranks (`tandem stack` shows where they are), or give them more time with "
               "--timeout"};

@@ -9,13 +9,13 @@ namespace tandem {
 namespace {
 
 template <class Enum, std::size_t N>
-std::string_view name_of(Enum value, const std::array<const char*, N>& names) {
+std::string_view enum_name(Enum value, const std::array<const char*, N>& names) {
   return names.at(static_cast<std::size_t>(value));
 }
 
 constexpr std::array kCollectives = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier"};
 constexpr std::array kTypes = {"float", "double", "half", "bfloat16", "int", "long", "uint8"};
-constexpr std::array kReductions = {"sum", "min", "max"};
+constexpr std::array kElementOps = {"sum", "min", "max"};
 
 }  // namespace
 
@@ -26,11 +26,11 @@ bool Posting::agrees_with(const Posting& other) const {
 }
 
 std::string Posting::text() const {
-  std::string text(name_of(collective, kCollectives));
+  std::string text(enum_name(collective, kCollectives));
   if (collective == Collective::AllReduce || collective == Collective::ReduceScatter) {
-    text += str(" (", name_of(op, kReductions), divisor == 1 ? "" : str(" divided by ", divisor), ')');
+    text += str(" (", enum_name(op, kElementOps), divisor == 1 ? "" : str(" divided by ", divisor), ')');
   }
-  if (collective != Collective::Barrier) text += str(" of ", count, ' ', name_of(type, kTypes), " elements");
+  if (collective != Collective::Barrier) text += str(" of ", count, ' ', enum_name(type, kTypes), " elements");
   if (collective == Collective::Broadcast) text += str(" from rank ", root);
   if (step >= 0) text += str(" in step ", step);
   return text;

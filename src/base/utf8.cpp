@@ -1,4 +1,4 @@
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,12 +7,12 @@ namespace tandem {
 namespace {
 
 struct Sequence {
-  std::size_t length;  // of the character, or of the part that is replaced as one
+  std::size_t length;  // of the character, or of the invalid part replaced by one U+FFFD
   bool is_valid;
 };
 
-// How many bytes follow a lead byte, and which the first of them may be (table 3-7 of the Unicode standard): what is
-// outside would be a surrogate, beyond U+10FFFF, or a longer form of a shorter character.
+// The number of bytes after a lead byte, and the range of the first of them (Unicode, table 3-7), which excludes
+// surrogates, code points above U+10FFFF and overlong forms.
 struct Lead {
   std::size_t num_tails;
   unsigned char lowest;

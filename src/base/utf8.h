@@ -11,7 +11,7 @@ struct CodePoint {
   std::uint8_t length;  // in bytes
 };
 
-// The first character of a text that is not empty and is valid UTF-8.
+// The first character of a non-empty valid UTF-8 text.
 inline CodePoint first_code_point(const char* text) {
   const auto byte = [text](int at) { return static_cast<char32_t>(static_cast<unsigned char>(text[at])); };
   const auto tail = [&](int at) { return byte(at) & 0x3FU; };
@@ -21,7 +21,7 @@ inline CodePoint first_code_point(const char* text) {
   return {(byte(0) & 0x07U) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4};
 }
 
-// How many bytes of `text` come before the first that is not valid UTF-8; all of them where there is none.
+// The length of the longest valid UTF-8 prefix of `text`.
 std::size_t valid_utf8_prefix(std::string_view text);
 
 struct RepairedText {
@@ -29,8 +29,7 @@ struct RepairedText {
   std::int64_t num_replaced = 0;
 };
 
-// With one U+FFFD for each part that is not valid UTF-8: the longest beginning of a character, else a single byte, as
-// Unicode recommends and Python does.
+// Replaces each maximal invalid part by one U+FFFD, as recommended by Unicode and done by Python.
 RepairedText repair_utf8(std::string_view text);
 
 }  // namespace tandem
