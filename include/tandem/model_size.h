@@ -16,14 +16,14 @@ struct ModelPart {
   Bytes size;  // of its parameters and buffers
 };
 
-// What a rank holds of a model for as long as it trains. Activations come on top: they depend on the batch.
+// The memory of a model on one rank during training, without activations, which depend on the batch.
 struct ModelSize {
   std::int64_t num_parameters = 0;
   std::int64_t num_trainable = 0;
   Bytes weights;  // parameters and buffers
   Bytes gradients;
   Bytes optimizer;
-  Bytes buckets;  // in which gradients travel, where they are copied for it
+  Bytes buckets;  // copies of the gradients for communication
 
   Bytes total() const;
   ModelSize& operator+=(const ModelSize& other);
@@ -32,7 +32,7 @@ struct ModelSize {
   std::string text() const;
 };
 
-// One line for each part, and one for the whole.
+// One line per part, and a total.
 std::string model_table(std::span<const ModelPart> parts);
 
 }  // namespace tandem

@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// How a run shows itself.
+// What a run prints.
 struct MonitorOptions {
   ProgressOptions progress = {};
   PeakOptions peak = {};
@@ -16,16 +16,17 @@ struct MonitorOptions {
 
 template <class Visitor>
 void visit_fields(MonitorOptions& o, Visitor&& field) {
-  field("", o.progress, "what the run shows");
-  field("", o.peak, "what the run shows");
+  field("", o.progress, "output");
+  field("", o.peak, "output");
   field("json", o.json,
-        "the result as one JSON object, the last line of standard output; all else goes to standard error");
+        "print the result as one JSON object on the last line of standard output; everything else goes to standard "
+        "error");
 }
 
-// What the steps of a run work on.
+// The unit of work of a run.
 struct Workload {
   std::string unit = "samples";  // what a LossSum counts: samples, tokens, images
-  double flops = 0;              // of the model for one of them, forward and backward; 0: not known, so there is no mfu
+  double flops = 0;              // of the model per unit, forward and backward; 0: unknown, no mfu
 
   std::string rate() const;  // "samples/s", "tok/s", "img/s"
 };

@@ -6,26 +6,26 @@
 
 namespace tandem {
 
-// Where the time of a rank goes: seconds a step, on average.
+// The time of a rank, in seconds per step on average.
 struct RankTimes {
   double compute = 0;
   double data_wait = 0;   // for the next batch
-  double peers_wait = 0;  // for gradients of slower ranks, and for their transport
+  double peers_wait = 0;  // for the gradients of slower ranks, and for communication
 
-  double own() const { return compute + data_wait; }  // that no other rank could shorten
+  double own() const { return compute + data_wait; }  // independent of other ranks
 };
 
-// A rank that needs at least this much more time of its own than the median of the others holds them up.
+// A straggler is a rank whose own time exceeds the median of the others by at least this fraction.
 constexpr double kStragglerExcess = 0.10;
-constexpr double kLeastExcess = 0.001;  // seconds; less than that is noise
+constexpr double kLeastExcess = 0.001;  // seconds; less is noise
 
 struct Balance {
-  double share = 1;                   // of the slowest rank's time that the ranks work, on average; 1: none waits
-  std::optional<int> straggler = {};  // a rank that holds the others up
-  std::string text;                   // says so, and why; or that there is none
+  double share = 1;                   // mean own time of the ranks / own time of the slowest; 1: no rank waits
+  std::optional<int> straggler = {};  // the slowest rank, if it slows the others down
+  std::string text;                   // names the straggler and the cause, or says that there is none
 };
 
-// From the times of all ranks, by rank. With one rank there is nothing to say.
+// From the times of all ranks, by rank. The text is empty for one rank.
 Balance balance_of(std::span<const RankTimes> ranks);
 
 }  // namespace tandem

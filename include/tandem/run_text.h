@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-// What is known before the first step. Texts that are empty are left out.
+// What is known before the first step. Empty texts are left out.
 struct RunStart {
   std::vector<std::string> devices;  // of each rank: "cuda:0 (Tesla T4)"
   std::string transport = {};        // "shm"
@@ -25,7 +25,7 @@ struct RunStart {
   std::string tensorboard = {};  // tensorboard_command()
 };
 
-// What a run says first: what each rank runs on, the transport and why, and all that decides its result.
+// Printed at the start of a run: devices, transport and why, batch, model, precision and settings.
 std::string start_text(const RunStart& start);
 
 // What is known after the last step.
@@ -33,22 +33,22 @@ struct RunEnd {
   int num_ranks = 1;
   std::int64_t num_steps = 0;  // done
   double seconds = 0;
-  std::int64_t num_skipped = 0;                        // steps whose gradient overflowed
-  std::string why_stopped = {};                        // empty: all steps are done
+  std::int64_t num_skipped = 0;                        // steps skipped because gradients overflowed
+  std::string why_stopped = {};                        // empty: all steps done
   std::string result = {};                             // "loss 3.2101"
-  std::vector<std::string> baselines = {};             // what the result is worth: "an untrained model: loss 10.82"
-  std::optional<std::int64_t> replicas_equal_at = {};  // the step after which they were compared last
-  bool are_shards_disjoint = false;                    // the ids of the samples were compared over the ranks
+  std::vector<std::string> baselines = {};             // to compare the result with: "an untrained model: loss 10.82"
+  std::optional<std::int64_t> replicas_equal_at = {};  // the last step after which they were compared
+  bool are_shards_disjoint = false;                    // sample ids were compared across ranks
   std::vector<RankTimes> times = {};                   // of each rank
-  std::vector<Bytes> memory = {};                      // of each rank, at its highest
+  std::vector<Bytes> memory = {};                      // peak of each rank
   std::filesystem::path folder = {};
-  std::string next = {};  // the command for the next thing to do
+  std::string next = {};  // the next command to run
 };
 
-// What a run says last: its result, what was verified and what was not, where everything lies.
+// Printed at the end of a run: the result, what was verified and what was not, and the folder.
 std::string end_text(const RunEnd& end);
 
-// A sentence when so few steps make an epoch that more ranks than one hardly pay; else nothing.
+// A warning if an epoch has so few steps that several ranks do not pay off; else empty.
 std::string few_steps_warning(std::int64_t steps_per_epoch, int num_ranks);
 
 }  // namespace tandem

@@ -8,10 +8,10 @@
 
 namespace tandem {
 
-// Tokens, samples or images, in the time they took. 0 where no time passed.
+// Tokens, samples or images per second; 0 if no time passed.
 double tokens_per_second(std::int64_t tokens, double seconds);
 
-// The most floating-point operations a second that a device can do, and who says so.
+// The peak performance of a device in FLOP/s, and its source.
 struct Peak {
   double flops = 0;
   std::string source;
@@ -19,12 +19,12 @@ struct Peak {
   std::string text() const;  // "65 TFLOP/s a device (Tesla T4, fp16)"
 };
 
-// By the name that the driver gives the device ("Tesla T4", "NVIDIA A100-SXM4-80GB") and the precision of its matrix
-// products: fp32, tf32, bf16, fp16. Dense, without the sparsity that doubles advertised numbers. Nothing for a device
-// that is not in the table, for a slice of one (MIG), and for a precision that its matrix units do not have.
+// By the driver's name of the device ("Tesla T4", "NVIDIA A100-SXM4-80GB") and the precision of matrix products: fp32,
+// tf32, bf16, fp16. Dense, without sparsity. Nothing for a device that is not in the table, for a MIG slice, and for a
+// precision that the device does not support.
 std::optional<Peak> find_peak(std::string_view device_name, std::string_view precision);
 
-// Of a device that no table knows, such as this CPU, by measuring its matrix products.
+// Of a device that is not in the table, such as a CPU, from measured matrix products.
 Peak measured_peak(double flops_per_second, std::string_view device_name);
 
 struct PeakOptions {
@@ -33,39 +33,38 @@ struct PeakOptions {
 
 template <class Visitor>
 void visit_fields(PeakOptions& o, Visitor&& field) {
-  field("peak-tflops", o.peak_tflops,
-        "TFLOP/s of one device, that mfu is measured against; default: a table by its name");
+  field("peak-tflops", o.peak_tflops, "peak TFLOP/s of one device, for mfu; default: from a table of devices");
 }
 
 void validate(const PeakOptions& options);
 
-// What the user gave, else what the table says.
+// From the options, else from the table.
 std::optional<Peak> choose_peak(const PeakOptions& options, std::string_view device_name, std::string_view precision);
 
-// Model FLOP utilisation: the share of the devices' peak that goes into the model's own operations.
+// Model FLOP utilisation: the model's FLOP/s as a fraction of the devices' peak.
 double mfu(double flops_per_second, double peak_flops);
 
-// "41.3%". Above 100 % a number in it is wrong, so it is "n/a".
+// "41.3%"; "n/a" above 100 %, which means that an input is wrong.
 std::string mfu_text(double mfu);
 
-// What a Meter found in one step.
+// The speed of one step.
 struct Speed {
   double per_second = 0;
   std::optional<double> mfu = {};
-  std::string warning = {};  // empty but for the first step whose mfu is impossible
+  std::string warning = {};  // set on the first step whose mfu is above 100 %
 };
 
 // The speed of a run, from step to step.
 class Meter {
  public:
-  // `flops_per_token` (or sample) is the model's own count, forward and backward. Without it, or without a peak, there
-  // is no mfu. Ranks that share a GPU are one device.
+  // `flops_per_token` (or sample) is the model's count, forward and backward. Without it or without a peak there is no
+  // mfu. Ranks that share a GPU count as one device.
   explicit Meter(double flops_per_token = 0, std::optional<Peak> peak = {}, int num_devices = 1);
 
-  // The tokens of one step on all ranks, padding left out, and the time of the whole step.
+  // The tokens of one step on all ranks, without padding, and the time of the step.
   Speed add(std::int64_t tokens, double seconds);
 
-  // Seconds that so many steps will take: as long as the last ones.
+  // Estimated seconds for so many more steps, from the last ones.
   double eta(std::int64_t num_steps) const;
 
  private:

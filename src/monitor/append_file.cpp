@@ -12,7 +12,7 @@
 namespace tandem {
 namespace {
 
-// Where the last whole line ends, found from the end of the file; -1 when it cannot be read.
+// The end of the last complete line, searched from the end of the file; -1 if it cannot be read.
 off_t end_of_lines(int fd, off_t size) {
   std::array<char, 4096> block{};
   while (size > 0) {

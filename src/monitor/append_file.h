@@ -8,17 +8,17 @@
 
 namespace tandem {
 
-// A file to which whole records are added, each by one write: a process that is killed leaves no half of one.
+// A file to which records are appended, each with one write(2), so that a killed process leaves no partial record.
 class AppendFile {
  public:
-  // Goes on with the file that is there. `hint` is for what cannot be written.
+  // Appends to an existing file. `hint` is used in Errors of failed writes.
   explicit AppendFile(std::filesystem::path path,
-                      std::string hint = "free some space there, or put the run elsewhere with --run-dir");
+                      std::string hint = "free some space there, or choose another folder with --run-dir");
 
-  // An Error of kind Data when it cannot be done.
+  // An Error of kind Data on failure.
   void append(std::string_view record);
 
-  // After a power cut or on a full disk there may be half a line: cuts it off.
+  // Removes a partial last line, as left by a power cut or a full disk.
   void drop_torn_line();
 
  private:

@@ -40,7 +40,7 @@ void EventLog::write(const EventFields& fields) {
 
 std::vector<std::string> read_event_lines(const std::filesystem::path& path) {
   std::vector<std::string> lines = split(read_file(path), '\n');
-  lines.pop_back();  // what follows the last end of a line
+  lines.pop_back();  // after the last newline
   return lines;
 }
 

@@ -74,10 +74,10 @@ TEST(EventLog, IsReadWhileALineIsBeingWritten) {
 }
 
 TEST(EventLog, SaysWhereItCannotWrite) {
-  EXPECT_EQ(error_of([] { EventLog("/proc/no/events.jsonl"); }).message(),
-            "cannot open /proc/no/events.jsonl: No such file or directory");
+  EXPECT_TRUE(says(error_of([] { EventLog("/proc/no/events.jsonl"); }).message(),
+                   {"/proc/no/events.jsonl", "No such file or directory"}));
   EventLog full("/dev/full");
-  EXPECT_EQ(error_of([&] { full.write({{"step", 1}}); }).message(), "cannot write /dev/full: No space left on device");
+  EXPECT_TRUE(says(error_of([&] { full.write({{"step", 1}}); }).message(), {"/dev/full", "No space left on device"}));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are copied from memory");
 
 enum class WireType { Varint = 0, Fixed64 = 1, Length = 2, Fixed32 = 5 };
 
@@ -20,7 +20,7 @@ std::string raw(Number number) {
   return bytes;
 }
 
-// Seven bits a byte, the lowest first; the high bit says that more follow.
+// Seven bits per byte, lowest first; the high bit means that more follow.
 std::string varint(std::uint64_t number) {
   constexpr std::uint64_t kMore = 0x80;
   std::string bytes;
@@ -33,7 +33,7 @@ std::string key(int number, WireType type) {
   return varint(static_cast<std::uint64_t>(number) << 3 | static_cast<std::uint64_t>(type));
 }
 
-// A checksum of bytes that hold checksums tells little; so it is rotated and shifted before it is stored.
+// TFRecord's masked CRC, since the CRC of data that contains CRCs is weak.
 std::uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8U; }
 
 }  // namespace

@@ -16,7 +16,7 @@ std::string with_exponent(double number, int decimals) {
   return {text.data(), result.ptr};
 }
 
-// The number in the largest unit in which it does not round to less than one.
+// The number in the largest unit in which it rounds to at least one.
 struct Scaled {
   double number = 0;
   std::size_t unit = 0;

@@ -31,7 +31,7 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
   return table;
 }
 
-// CRC-32 of PNG and zip, which is not the CRC-32C of TensorBoard.
+// CRC-32 as in PNG and zip; not CRC-32C.
 std::uint32_t crc32(std::string_view bytes) {
   static constexpr std::array<std::uint32_t, 256> kTable = make_crc_table();
   std::uint32_t crc = ~0U;
@@ -50,7 +50,7 @@ std::uint32_t adler32(std::string_view bytes) {
   return high << 16 | low;
 }
 
-// A zlib stream of stored blocks.
+// A zlib stream of uncompressed blocks.
 std::string stored(std::string_view bytes) {
   constexpr std::size_t kMaxBlock = 65'535;
   std::string stream = "\x78\x01";
@@ -79,7 +79,7 @@ void check(const ImageView& image) {
   fail(ErrorKind::Data,
        str("an image of ", image.height, " x ", image.width, " x ", image.num_channels, " has ", image.pixels.size(),
            " bytes of pixels"),
-       "give height x width x channels bytes, with 1 or 3 channels and sides of 1 to 16384");
+       "give height x width x channels bytes, 1 or 3 channels, and sides from 1 to 16384");
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ std::string png_of(const ImageView& image) {
   const auto* pixels = reinterpret_cast<const char*>(image.pixels.data());
   std::string rows;
   for (std::size_t begin = 0; begin < image.pixels.size(); begin += row_size) {
-    rows.push_back('\0');  // this row is not filtered
+    rows.push_back('\0');  // filter type 0: none
     rows.append(pixels + begin, row_size);
   }
   constexpr char kDepth = 8;

@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::string_view kSeparator = " | ";
 constexpr const char* kEraseRest = "\033[J";
 
-// Asked for each time, since windows change their size.
+// Queried each time, since the window may be resized.
 std::size_t num_columns(int fd) {
   constexpr std::size_t kUsual = 80;
   winsize size{};
@@ -30,8 +30,8 @@ std::size_t num_columns(int fd) {
   return is_known ? size.ws_col : kUsual;
 }
 
-// The columns before the last one go first: speed is worth more than ranks, and loss more than speed. A number is shown
-// whole or not at all.
+// Drops columns from the right, but never the last one, until the line fits: loss matters more than speed, speed more
+// than ranks. No number is truncated.
 std::string without_columns(std::string line, std::size_t width) {
   while (line.size() > width) {
     const std::size_t last = line.rfind(kSeparator);
@@ -46,7 +46,7 @@ std::string without_columns(std::string line, std::size_t width) {
   return line;
 }
 
-// The bar in three parts: up to the cells that are full, these, and the rest.
+// The line in three parts: before the filled cells, these, and the rest.
 struct Bar {
   std::string begin, full, rest;
 
@@ -56,7 +56,7 @@ struct Bar {
 Bar make_bar(const std::string& line, double fraction, std::size_t width) {
   constexpr std::size_t kCells = 10;
   constexpr std::size_t kLeastRoomForLine = 60;
-  const std::string share = pad_left(str(static_cast<int>(fraction * 100), "% "), 5);  // 100% at the end, not before
+  const std::string share = pad_left(str(static_cast<int>(fraction * 100), "% "), 5);  // 100% only at the end
   const std::size_t bar_width = kCells + 2 + share.size();
   if (width < bar_width + kLeastRoomForLine) return {without_columns(line, width), "", ""};
   const auto num_full = static_cast<std::size_t>(fraction * kCells);
@@ -99,8 +99,8 @@ void Progress::draw() {
   is_shown_ = true;
   has_begun_ = true;
   last_shown_ = now_();
-  const std::string back = to_bar();  // before draw_bar changes what is there
-  // What is left of the old bar is erased after the new one is there, not before: no picture is empty.
+  const std::string back = to_bar();  // before draw_bar changes the state
+  // The rest of the old bar is erased after the new one is drawn, to avoid flicker.
   write(style_ == ProgressStyle::Bar ? str(back, draw_bar(), kEraseRest) : str(line_, '\n'));
 }
 
@@ -116,14 +116,14 @@ void Progress::finish() {
   bar_width_ = 0;
 }
 
-// Moves to where the bar begins. In a window that became narrower the terminal has folded it into several rows.
+// Moves to the start of the bar. If the window became narrower, the terminal has wrapped it into several rows.
 std::string Progress::to_bar() const {
   const std::size_t rows_up = bar_width_ > 0 ? (bar_width_ - 1) / num_columns(fd_) : 0;
   return rows_up > 0 ? str("\033[", rows_up, "A\r") : "\r";
 }
 
 std::string Progress::draw_bar() {
-  // One column stays free: a terminal wraps when the last one is used.
+  // One column stays free, since terminals wrap when the last one is used.
   const Bar bar = make_bar(line_, fraction_, num_columns(fd_) - 1);
   bar_width_ = bar.width();
   const bool is_green = is_coloured_ && !bar.full.empty();
@@ -131,7 +131,7 @@ std::string Progress::draw_bar() {
 }
 
 void Progress::write(std::string_view text) {
-  // A reader that has gone is no reason to end a run; the event log has everything.
+  // A closed reader does not end a run; the event log has everything.
   if (fd_ >= 0 && !write_all(fd_, text)) fd_ = -1;
 }
 

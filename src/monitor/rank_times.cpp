@@ -11,7 +11,7 @@ namespace {
 
 bool by_own(const RankTimes& a, const RankTimes& b) { return a.own() < b.own(); }
 
-// The middle one of all ranks but `left_out`.
+// The median of all ranks but `left_out`.
 RankTimes typical_of_others(std::span<const RankTimes> ranks, std::size_t left_out) {
   std::vector<RankTimes> others(ranks.begin(), ranks.end());
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(left_out));
@@ -22,10 +22,10 @@ RankTimes typical_of_others(std::span<const RankTimes> ranks, std::size_t left_o
 std::string straggler_text(std::size_t rank, std::span<const RankTimes> ranks, const RankTimes& typical) {
   const RankTimes& slow = ranks[rank];
   const bool is_data = (slow.data_wait - typical.data_wait) * 2 > slow.own() - typical.own();
-  return str("rank ", rank, " holds ", ranks.size() == 2 ? str("rank ", 1 - rank) : "the others",
-             " up: ", step_time(slow.own()), " a step against ", step_time(typical.own()),
-             is_data ? "; its data comes late, so try more --workers"
-                     : "; it computes more slowly, so look for other programs on its device");
+  return str("rank ", rank, " is a straggler: ", step_time(slow.own()), " a step against ", step_time(typical.own()),
+             " of ", ranks.size() == 2 ? str("rank ", 1 - rank) : "the others",
+             is_data ? "; it waits for data, try more --workers"
+                     : "; it computes slowly, look for other programs on its device");
 }
 
 double waiting_share(std::span<const RankTimes> ranks) {

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "base/error_test.h"
+
 namespace tandem {
 namespace {
 
@@ -12,23 +14,20 @@ TEST(RankTimes, AreBalancedWhenNoRankNeedsATenthMore) {
   const Balance balance = balance_of(Ranks{{0.200, 0.005, 0.010}, {0.210, 0.002, 0.003}});
   EXPECT_FALSE(balance.straggler);
   EXPECT_NEAR(balance.share, 0.9835, 0.0001);
-  EXPECT_EQ(balance.text, "no straggler: 205 ms to 212 ms a step, 3% of all time spent waiting for each other");
+  EXPECT_TRUE(says(balance.text, {"no straggler", "205 ms to 212 ms", "3%"}));
 }
 
-TEST(RankTimes, NameTheRankThatHoldsTheOthersUp) {
+TEST(RankTimes, NameTheStraggler) {
   const Balance balance =
       balance_of(Ranks{{0.310, 0.002, 0.100}, {0.412, 0, 0.001}, {0.300, 0, 0.112}, {0.318, 0, 0.094}});
   EXPECT_EQ(balance.straggler, 1);
   EXPECT_NEAR(balance.share, 0.8143, 0.0001);
-  EXPECT_EQ(balance.text,
-            "rank 1 holds the others up: 412 ms a step against 312 ms; it computes more slowly, so look for other "
-            "programs on its device");
+  EXPECT_TRUE(says(balance.text, {"rank 1", "412 ms", "312 ms", "device"}));
 }
 
 TEST(RankTimes, SayThatDataIsTheReason) {
-  EXPECT_EQ(balance_of(Ranks{{0.300, 0.090, 0}, {0.305, 0.005, 0.080}}).text,
-            "rank 0 holds rank 1 up: 390 ms a step against 310 ms; its data comes late, so try more "
-            "--workers");
+  const std::string text = balance_of(Ranks{{0.300, 0.090, 0}, {0.305, 0.005, 0.080}}).text;
+  EXPECT_TRUE(says(text, {"rank 0", "390 ms", "310 ms", "rank 1", "--workers"}));
 }
 
 TEST(RankTimes, DrawTheLineAtATenth) {

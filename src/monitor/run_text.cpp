@@ -14,7 +14,7 @@ struct Entry {
   std::string text;
 };
 
-// A text of several lines stays beside its label, one that is empty is left out.
+// Multi-line texts are indented beside their label; empty ones are left out.
 std::string labelled(const std::vector<Entry>& entries) {
   std::size_t width = 0;
   for (const auto& [label, text] : entries) width = std::max(width, label.size() + 2);
@@ -27,7 +27,7 @@ std::string labelled(const std::vector<Entry>& entries) {
   return lines;
 }
 
-// Ranks on equal devices share a line.
+// One line for ranks on equal devices.
 std::string devices_text(const std::vector<std::string>& devices) {
   std::vector<std::pair<std::string, std::vector<int>>> groups;
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
@@ -41,7 +41,7 @@ std::string devices_text(const std::vector<std::string>& devices) {
 }
 
 std::string steps_text(const RunEnd& end) {
-  if (end.num_steps == 0) return "no step was left to do";
+  if (end.num_steps == 0) return "no steps left";
   return str(counted(end.num_steps, "step"), " in ", short_time(end.seconds), " on ", counted(end.num_ranks, "rank"),
              end.why_stopped.empty() ? "" : str("; stopped early: ", end.why_stopped));
 }
@@ -97,7 +97,7 @@ std::string few_steps_warning(std::int64_t steps_per_epoch, int num_ranks) {
   constexpr std::int64_t kFew = 10;
   if (num_ranks < 2 || steps_per_epoch >= kFew) return "";
   return str("an epoch is only ", counted(steps_per_epoch, "step"), " on ", num_ranks,
-             " ranks: starting them takes longer than they save, so one rank would do (--nproc 1)");
+             " ranks: starting several ranks takes longer than they save; use one (--nproc 1)");
 }
 
 }  // namespace tandem

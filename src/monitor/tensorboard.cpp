@@ -22,7 +22,7 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-// TensorBoard looks for "tfevents" in a name, and reads the files of a folder in the order of their names.
+// TensorBoard reads files with "tfevents" in the name, in the order of their names.
 std::string file_name() {
   static std::atomic<int> count = 0;
   return str("events.out.tfevents.", static_cast<std::int64_t>(unix_seconds()), '.', host_name(), '.', ::getpid(), '.',

@@ -14,14 +14,14 @@ namespace {
 
 constexpr double kTera = 1e12;
 
-// Dense TFLOP/s from NVIDIA's data sheets of each; where one gives only the number with sparsity, half of it. The SXM
-// forms of H100 and H200 are from the white paper of the H100. 0: it has no unit for that.
+// Dense TFLOP/s from NVIDIA's data sheets; if only the number with sparsity is given, half of it. H100 and H200 SXM are
+// from the H100 white paper. 0: not supported.
 struct Device {
-  std::string_view model, form;  // words of its name; no form: any
+  std::string_view model, form;  // words of the name; empty form: any
   double fp32, tf32, bf16, fp16;
 };
 
-// The first that fits counts.
+// The first match is used.
 constexpr std::array<Device, 13> kDevices = {{
     {"T4", "", 8.1, 0, 0, 65},
     {"P100", "PCIE", 9.3, 0, 0, 18.7},
@@ -73,7 +73,7 @@ Peak measured_peak(double flops_per_second, std::string_view device_name) {
 
 void validate(const PeakOptions& options) {
   if (options.peak_tflops.value_or(1) > 0) return;
-  fail(ErrorKind::Config, str("peak-tflops is ", *options.peak_tflops), "give more than 0, or leave it out");
+  fail(ErrorKind::Config, str("peak-tflops is ", *options.peak_tflops), "give a positive number, or omit it");
 }
 
 std::optional<Peak> choose_peak(const PeakOptions& options, std::string_view device_name, std::string_view precision) {
@@ -99,9 +99,9 @@ Speed Meter::add(std::int64_t tokens, double seconds) {
   speed.mfu = mfu(flops, peak_->flops * num_devices_);
   if (*speed.mfu > 1 && !has_warned_) {
     has_warned_ = true;
-    speed.warning = str("mfu would be ", fixed(*speed.mfu * 100, 0), "%: the model did ", tflops_text(flops), " on ",
+    speed.warning = str("mfu would be ", fixed(*speed.mfu * 100, 0), "%: the model ran ", tflops_text(flops), " on ",
                         counted(num_devices_, "device"), ", and the peak is ", peak_->text(),
-                        "; the FLOPs of a token, the tokens of a step or the peak are wrong (--peak-tflops sets it)");
+                        "; the FLOPs per token, the tokens per step or the peak is wrong (--peak-tflops sets it)");
   }
   return speed;
 }

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <tandem/throughput.h>
 
+#include "base/error_test.h"
+
 namespace tandem {
 namespace {
 
@@ -77,10 +79,8 @@ TEST(D7, AnImpossibleMfuIsNotShownAndWarnedOfOnce) {
   EXPECT_EQ(mfu_text(175.61), "n/a");
   EXPECT_EQ(mfu_text(1), "100.0%");
   Meter meter(1e9, Peak{106e9, "--peak-tflops"}, 1);
-  EXPECT_EQ(
-      meter.add(18'615, 1).warning,
-      "mfu would be 17561%: the model did 18.6 TFLOP/s on 1 device, and the peak is 0.11 TFLOP/s a device "
-      "(--peak-tflops); the FLOPs of a token, the tokens of a step or the peak are wrong (--peak-tflops sets it)");
+  EXPECT_TRUE(says(meter.add(18'615, 1).warning,
+                   {"17561%", "18.6 TFLOP/s on 1 device", "0.11 TFLOP/s", "(--peak-tflops)", "--peak-tflops"}));
   EXPECT_EQ(meter.add(18'615, 1).warning, "");
 }
 
@@ -91,7 +91,7 @@ TEST(D8, AClaimBeyondThePeakIsNotShown) {
   const Speed claimed = meter.add(262'144, 2.0);
   EXPECT_NEAR(claimed.mfu.value(), 1.724, 0.001);
   EXPECT_EQ(mfu_text(*claimed.mfu), "n/a");
-  EXPECT_EQ(claimed.warning.substr(0, 55), "mfu would be 172%: the model did 112 TFLOP/s on 1 devic");
+  EXPECT_TRUE(says(claimed.warning, {"172%", "112 TFLOP/s on 1 device"}));
   EXPECT_EQ(mfu_text(meter.add(16'384, 2.0).mfu.value()), "10.8%");
 }
 

@@ -120,7 +120,7 @@ settings   epochs  2  --epochs  (default 1)
 folder     FOLDER
 watch      tensorboard --logdir FOLDER
 resumed from step-00000003, at step 3
-an epoch is only 3 steps on 2 ranks: starting them takes longer than they save, so one rank would do (--nproc 1)
+an epoch is only 3 steps on 2 ranks: starting several ranks takes longer than they save; use one (--nproc 1)
 step 4/6 | epoch 2/2 | loss 3.5000 | norm 0.50 | lr 1.0e-03 | 250 ms | 2.00k tok/s | 2 ranks | eta 1s
 a line of the user's
 step 6/6 | epoch 2/2 | loss 3.0000 | norm 0.50 | lr 1.0e-03 | 250 ms | 2.00k tok/s | 2 ranks | eta 0s
@@ -186,7 +186,7 @@ TEST(RunMonitor, NamesARankThatHoldsTheOthersUpWhenItAppears) {
       monitor.end_step(step_end(1, exposed));
     }
     const std::string line =
-        "rank 1 holds rank 0 up: 250 ms a step against 150 ms; its data comes late, so try more --workers\n";
+        "rank 1 is a straggler: 250 ms a step against 150 ms of rank 0; it waits for data, try more --workers\n";
     EXPECT_EQ(screen.output().substr(start), world.is_main() ? line + line : "");
   });
 }
