@@ -11,22 +11,21 @@
 
 namespace tandem {
 
-// All that a run needs to go on from where it was (docs/checkpoints.md).
+// Everything needed to resume a run (docs/checkpoints.md).
 struct Checkpoint {
   std::int64_t step = 0;
   NamedTensors model;
   NamedTensors optimizer;
-  std::string state = "{}";  // JSON: whatever else the caller wants back
+  std::string state = "{}";  // JSON: other state of the caller
 };
 
-// Saves into `folder`/step-00000120 and returns that path. Whatever ends the process, and whenever: the checkpoints
-// that were there stay complete until this one is. What cannot be written is an Error (kind Checkpoint), and leaves
-// nothing behind. A checkpoint of the same step is replaced; older ones go as `retention` says. `metric` is what `best`
-// is chosen by.
+// Saves to `folder`/step-00000120 and returns that path. If the process dies at any time, existing checkpoints stay
+// complete. A failed write is an Error (kind Checkpoint) and leaves nothing behind. A checkpoint of the same step is
+// replaced; older ones are removed according to `retention`. `best` is chosen by `metric`.
 std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
                                       const Retention& retention = {}, std::optional<double> metric = std::nullopt);
 
-// Reads one checkpoint, such as find_checkpoint found, and checks all of its checksums.
+// Reads a checkpoint, as found by find_checkpoint, and verifies its checksums.
 Checkpoint load_checkpoint(const std::filesystem::path& path);
 
 // Which weights of a checkpoint. Without names: those of the only part, or its only average.
@@ -45,21 +44,21 @@ bool has_average(const Checkpoint& checkpoint, const WeightChoice& choice = {});
 // An Error if the checkpoint has no such part or average.
 NamedTensors weights_of(const Checkpoint& checkpoint, const WeightChoice& choice = {});
 
-// Saves in the background. Used by one thread, on one rank; it takes part in no collective.
+// Saves in a background thread. Used by one thread of one rank; calls no collective.
 class CheckpointSaver {
  public:
   explicit CheckpointSaver(std::filesystem::path folder, Retention retention = {});
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-  // Finishes the save that is under way; call finish() before, or its Error is lost.
+  // Waits for the running save; its Error is lost unless finish() was called.
   ~CheckpointSaver() = default;
 
-  // Copies the tensors to memory of its own, kept from save to save, and returns: from then on they may change. Waits
-  // for the save before it first, and throws its Error.
+  // Waits for the previous save and throws its Error; then copies the tensors to its own memory, which is reused, and
+  // returns. The tensors may change afterwards.
   void save(const Checkpoint& checkpoint, std::optional<double> metric = std::nullopt);
 
-  // Waits for the save that is under way, and throws its Error. Returns the path of the last one, if there was any.
+  // Waits for the running save and throws its Error. Returns the path of the last one, if any.
   std::optional<std::filesystem::path> finish();
 
  private:
@@ -67,7 +66,7 @@ class CheckpointSaver {
   Retention retention_;
   Checkpoint copy_;
   std::optional<std::filesystem::path> last_;
-  std::future<std::filesystem::path> under_way_;  // after what it uses: it ends first
+  std::future<std::filesystem::path> under_way_;  // declared last: destroyed first
 };
 
 }  // namespace tandem

@@ -9,24 +9,24 @@ namespace tandem {
 
 enum class Better { Lower, Higher };
 
-// Which checkpoints of a folder stay when another one is saved.
+// Which checkpoints of a folder to keep.
 struct Retention {
   int keep_last = 3;              // 0: all
-  bool keep_best = true;          // the one with the best metric stays, besides the last ones
-  Better better = Better::Lower;  // for a metric that is a loss
+  bool keep_best = true;          // keep the one with the best metric too
+  Better better = Better::Lower;  // lower is better, as for a loss
 };
 
 template <class Visitor>
 void visit_fields(Retention& o, Visitor&& field) {
-  field("keep-last", o.keep_last, "checkpoints to keep; 0: all");
-  field("keep-best", o.keep_best, "keep the checkpoint with the best metric, too");
+  field("keep-last", o.keep_last, "number of checkpoints to keep; 0: all");
+  field("keep-best", o.keep_best, "also keep the checkpoint with the best metric");
 }
 
-// How much of a checkpoint is looked at. Checksums take one reading of all its files.
+// What to check of a checkpoint. Checksums read all of its files.
 enum class Check { Sizes, Checksums };
 
-// Compares the files of a checkpoint with what its DONE says of them; the Error (kind Checkpoint) names the first that
-// differs. A folder without a valid DONE is no checkpoint.
+// Compares the files of a checkpoint with its DONE; an Error (kind Checkpoint) names the first that differs. A folder
+// without a valid DONE is not a checkpoint.
 void verify_checkpoint(const std::filesystem::path& checkpoint, Check check = Check::Checksums);
 
 enum class Which { Newest, Best };
@@ -37,12 +37,12 @@ struct FoundCheckpoint {
     std::string why;
   };
 
-  std::optional<std::filesystem::path> path;  // nothing: there is no complete one
-  std::vector<PassedOver> passed_over;        // what looks like a checkpoint and is not complete: tell the user
+  std::optional<std::filesystem::path> path;  // nothing: no complete checkpoint
+  std::vector<PassedOver> passed_over;        // incomplete or damaged checkpoints, to be reported to the user
 };
 
-// The checkpoint of `folder` that was saved last, or the one that the file `best` names, among those that pass
-// `check`. `folder` may also be one checkpoint itself. A folder that does not exist has none.
+// The last saved checkpoint of `folder`, or the one named by the file `best`, among those that pass `check`. `folder`
+// may also be a checkpoint itself. A folder that does not exist has none.
 FoundCheckpoint find_checkpoint(const std::filesystem::path& folder, Which which = Which::Newest,
                                 Check check = Check::Sizes);
 

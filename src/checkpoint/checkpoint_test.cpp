@@ -205,9 +205,8 @@ TEST(Checkpoint, IsNotLoadedWhenAByteHasChanged) {
   std::string bytes = read_file(path / "optimizer.safetensors");
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   temp.add("step-00000001/optimizer.safetensors", bytes);
-  EXPECT_EQ(
-      error_of([&] { load_checkpoint(path); }).message(),
-      str("checkpoint: ", path / "optimizer.safetensors", " has other bytes than were saved: its checksum is wrong"));
+  EXPECT_TRUE(says(error_of([&] { load_checkpoint(path); }).message(),
+                   {"checksum", (path / "optimizer.safetensors").native()}));
 }
 
 TEST(CheckpointSaver, SavesTheValuesOfTheMomentOfItsCall) {
@@ -252,7 +251,7 @@ TEST(CheckpointSaver, TellsOfAFailureAtTheNextCall) {
   CheckpointSaver saver(fs::path(file.path()) / "checkpoints");
   saver.save(sample(1));
   EXPECT_EQ(error_of([&] { saver.save(sample(2)); }).message(),
-            str("cannot make the folder ", file.path(), ": File exists"));
+            str("cannot create the folder ", file.path(), ": File exists"));
   saver.save(sample(3));
   EXPECT_EQ(error_of([&] { saver.finish(); }).kind(), ErrorKind::Checkpoint);
   EXPECT_EQ(saver.finish(), std::nullopt);

@@ -25,12 +25,12 @@ class KernelFiles : public Files {
  public:
   void make_folder(const Path& path) override {
     if (::mkdir(path.c_str(), 0777) == 0 || (errno == EEXIST && std::filesystem::is_directory(path))) return;
-    fail_to("make the folder", path, errno);
+    fail_to("create the folder", path, errno);
   }
 
   void write(const Path& path, const FileContent& content) override {
     const Fd file(::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666));
-    if (!file) fail_to("make the file", path, errno);
+    if (!file) fail_to("create", path, errno);
     // A failed fsync is not retried: what the disk holds is unknown.
     const bool is_durable = write_all(file.get(), content) && ::fsync(file.get()) == 0;
     if (!is_durable) fail_to("write", path, errno, content.size());
@@ -39,7 +39,7 @@ class KernelFiles : public Files {
   void sync_folder(const Path& path) override {
     const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!folder) fail_to("open the folder", path, errno);
-    // EINVAL: a file system that has no such thing, and makes names durable in its own way.
+    // EINVAL: this file system does not support fsync of folders.
     if (::fsync(folder.get()) != 0 && errno != EINVAL) fail_to("sync the folder", path, errno);
   }
 
@@ -50,9 +50,8 @@ class KernelFiles : public Files {
   void exchange(const Path& one, const Path& other) override {
     if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return;
     if (errno != EINVAL && errno != ENOSYS) fail_to(str("exchange ", one, " with"), other, errno);
-    fail(ErrorKind::Checkpoint,
-         str("cannot replace ", other, ": this file system does not exchange folders in one step"),
-         "remove it first, or save into another folder");
+    fail(ErrorKind::Checkpoint, str("cannot replace ", other, ": this file system cannot exchange folders atomically"),
+         "remove it first, or save to another folder");
   }
 
   void remove(const Path& path) noexcept override {

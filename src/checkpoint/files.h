@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// The operations of which a save consists: the kernel's, or in tests such as fail or lose their effect. What goes wrong
-// is an Error of kind Checkpoint.
+// The file operations of a save: the kernel's, or in tests ones that fail or are lost in a power cut. A failure is an
+// Error of kind Checkpoint.
 class Files {
  public:
   using Path = std::filesystem::path;
@@ -17,26 +17,26 @@ class Files {
 
   virtual void make_folder(const Path& path) = 0;
 
-  // Makes the file, or replaces it. Its bytes are durable when this returns, its name when the folder is synced.
+  // Creates or overwrites the file. Its bytes are durable when this returns, its name after sync_folder.
   virtual void write(const Path& path, const FileContent& content) = 0;
 
-  // The names in the folder are durable when this returns.
+  // Makes the names in the folder durable.
   virtual void sync_folder(const Path& path) = 0;
 
-  // Within one folder, in one step: whoever looks sees both before or both after. `rename` replaces a file.
+  // Within one folder, atomically. `rename` replaces a file.
   virtual void rename(const Path& from, const Path& to) = 0;
   virtual void exchange(const Path& one, const Path& other) = 0;
 
-  // A file, or a folder with all that is in it, as far as it can.
+  // Removes a file or a folder with its contents, as far as possible.
   virtual void remove(const Path& path) noexcept = 0;
 };
 
 Files& kernel_files();
 
-// Makes a folder and those above it, durably.
+// Creates a folder and its parents, durably.
 void make_folders(Files& files, const std::filesystem::path& folder);
 
-// A file or folder that goes with this object, unless it got another name.
+// Removes a file or folder on destruction, unless released after a rename.
 class Temporary {
  public:
   Temporary(Files& files, std::filesystem::path path) : files_(files), path_(std::move(path)) {}

@@ -46,12 +46,11 @@ void verify_file(const fs::path& path, const Manifest::File& expected, Check che
     fail(ErrorKind::Checkpoint, str("checkpoint: cannot read ", path, ": ", errno_text(errno)), kHint);
   }
   if (static_cast<std::uint64_t>(facts.st_size) != expected.size) {
-    fail(ErrorKind::Checkpoint,
-         str("checkpoint: ", path, " has ", facts.st_size, " bytes, and was saved with ", expected.size), kHint);
+    fail(ErrorKind::Checkpoint, str("checkpoint: ", path, " has ", facts.st_size, " bytes, expected ", expected.size),
+         kHint);
   }
   if (check == Check::Checksums && crc32c_of_file(file.get(), path) != expected.crc32c) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: ", path, " has other bytes than were saved: its checksum is wrong"),
-         kHint);
+    fail(ErrorKind::Checkpoint, str("checkpoint: checksum mismatch in ", path), kHint);
   }
 }
 
@@ -72,7 +71,7 @@ FolderList candidates(const fs::path& folder, Which which) {
   return list;
 }
 
-// Moves those that fail `check` to the ones passed over, until one passes.
+// Moves checkpoints that fail `check` to the skipped ones, until one passes.
 void drop_damaged(FolderList& list, Check check) {
   while (!list.complete.empty()) {
     try {

@@ -22,7 +22,7 @@ struct SavedCheckpoint {
   Manifest manifest = {};
 };
 
-// Those of a folder whose sizes are right, the one saved last first, and what was passed over.
+// The checkpoints of a folder whose file sizes are right, the last saved one first, and those that were skipped.
 struct FolderList {
   std::vector<SavedCheckpoint> complete;
   std::vector<FoundCheckpoint::PassedOver> passed_over;
@@ -34,9 +34,9 @@ struct NamedContent {
   FileContent content;
 };
 
-// Saves one checkpoint in the order that survives any end: it is durable under a temporary name, then has its own, then
-// `latest` and `best` point to it, then old ones go. A checkpoint of the same step is replaced in one step. One process
-// at a time saves into a folder; others wait. Returns the checkpoint's path.
+// Saves a checkpoint so that a crash at any time leaves complete ones: write it durably under a temporary name, rename
+// it, update `latest` and `best`, remove old ones. A checkpoint of the same step is replaced atomically. A lock lets
+// one process at a time save to a folder. Returns the checkpoint's path.
 std::filesystem::path save_files(Files& files, const std::filesystem::path& folder, std::int64_t step,
                                  std::optional<double> metric, const std::vector<NamedContent>& contents,
                                  const Retention& retention);

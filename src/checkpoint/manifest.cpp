@@ -14,29 +14,29 @@ namespace {
 
 constexpr const char* kFormat = "tandem checkpoint 1";
 
-std::int64_t read_count(const Json& json, std::string_view name, std::int64_t limit) {
+std::int64_t read_up_to(const Json& json, std::string_view name, std::int64_t limit) {
   const std::int64_t count = json.at(name).as_integer();
   if (count < 0 || count > limit) fail(ErrorKind::Data, str("its ", name, " is ", count), "");
   return count;
 }
 
-// A name that leads out of the folder is not one of its files.
+// A file of the folder itself, not a path.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.find('/') == name.npos;
 }
 
 Manifest from_json(const Json& json) {
   if (json.at("format").as_string() != kFormat) {
-    fail(ErrorKind::Data, str("its format is '", json.at("format").as_string(), "', known is '", kFormat, "'"), "");
+    fail(ErrorKind::Data, str("unknown format '", json.at("format").as_string(), "', expected '", kFormat, "'"), "");
   }
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
-  Manifest manifest{.step = read_count(json, "step", kMax), .number = read_count(json, "number", kMax - 1)};
+  Manifest manifest{.step = read_up_to(json, "step", kMax), .number = read_up_to(json, "number", kMax - 1)};
   if (const Json* metric = json.find("metric")) manifest.metric = metric->as_double();
   for (const auto& [name, facts] : json.at("files").as_object()) {
-    if (!is_plain_name(name)) fail(ErrorKind::Data, str("'", name, "' is no name of a file"), "");
-    const auto size = static_cast<std::uint64_t>(read_count(facts, "size", kMax));
+    if (!is_plain_name(name)) fail(ErrorKind::Data, str("'", name, "' is not a file name"), "");
+    const auto size = static_cast<std::uint64_t>(read_up_to(facts, "size", kMax));
     const auto crc32c =
-        static_cast<std::uint32_t>(read_count(facts, "crc32c", std::numeric_limits<std::uint32_t>::max()));
+        static_cast<std::uint32_t>(read_up_to(facts, "crc32c", std::numeric_limits<std::uint32_t>::max()));
     manifest.files.push_back({.name = name, .size = size, .crc32c = crc32c});
   }
   return manifest;
@@ -60,8 +60,8 @@ Manifest parse_manifest(std::string_view text, std::string_view where) {
   try {
     return from_json(parse_json(text, kManifestFile));
   } catch (const Error& error) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: ", where, " is not valid: ", error.message()),
-         "use another checkpoint: this one is damaged, or made by another version");
+    fail(ErrorKind::Checkpoint, str("checkpoint: ", where, " is invalid: ", error.message()),
+         "use another checkpoint: this one is damaged or from another version");
   }
 }
 
@@ -69,8 +69,8 @@ Manifest read_manifest(const std::filesystem::path& checkpoint) {
   const std::filesystem::path path = checkpoint / kManifestFile;
   const auto text = read_if_there(path);
   if (!text) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: ", checkpoint, " has no file ", kManifestFile, " that can be read"),
-         "use another checkpoint: this one was never finished, or is none");
+    fail(ErrorKind::Checkpoint, str("checkpoint: ", checkpoint, " has no readable file ", kManifestFile),
+         "use another checkpoint: this one is incomplete, or not a checkpoint");
   }
   return parse_manifest(*text, path.native());
 }

@@ -11,7 +11,7 @@ namespace tandem {
 
 constexpr const char* kManifestFile = "DONE";
 
-// What the file DONE of a checkpoint says: that all of it is there, and what all of it is.
+// The contents of the file DONE, which marks a checkpoint as complete and lists its files.
 struct Manifest {
   struct File {
     std::string name;
@@ -20,14 +20,14 @@ struct Manifest {
   };
 
   std::int64_t step = 0;
-  std::int64_t number = 0;  // rises by one with each save into a folder, also when the run went back to an older step
+  std::int64_t number = 0;  // incremented by each save to a folder, also after the run resumed from an older step
   std::optional<double> metric = std::nullopt;
   std::vector<File> files = {};
 };
 
 std::string manifest_text(const Manifest& manifest);
 
-// What is wrong with it is an Error of kind Checkpoint.
+// An invalid manifest is an Error of kind Checkpoint.
 Manifest parse_manifest(std::string_view text, std::string_view where);
 Manifest read_manifest(const std::filesystem::path& checkpoint);
 

