@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs every check of the code: layers, style, format, lint. Usage: check.py BUILD, a configured build folder.
 
-Prints one line per check and the findings of those that failed. What cannot run here is said, not passed over.
+Prints one line per check, and the findings of those that failed. A check that cannot run here is reported as not run.
 """
 
 import concurrent.futures
@@ -13,8 +13,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FORMAT_VERSION = 14  # another one lays the same code out in other lines
-GCC_ONLY = re.compile(r" -fpch-preprocess| -Winvalid-pch| -include (?:\\.|\S)+?cmake_pch\.hxx")  # clang reads no header that GCC compiled
+FORMAT_VERSION = 14  # other versions format differently
+GCC_ONLY = re.compile(r" -fpch-preprocess| -Winvalid-pch| -include (?:\\.|\S)+?cmake_pch\.hxx")  # clang cannot read GCC's precompiled headers
 
 
 def run(*command: object) -> tuple[int, str]:
@@ -36,7 +36,7 @@ def check_format() -> tuple[str, str]:
 
 
 def clang_database(build: pathlib.Path) -> pathlib.Path:
-    """The compile commands of the build, without what only GCC understands."""
+    """The compile commands of the build, without flags that only GCC knows."""
     commands = json.loads((build / "compile_commands.json").read_text())
     for command in commands:
         command["command"] = GCC_ONLY.sub("", command["command"]) + " -Wno-unknown-pragmas"
@@ -48,7 +48,7 @@ def clang_database(build: pathlib.Path) -> pathlib.Path:
 
 def check_lint(build: pathlib.Path) -> tuple[str, str]:
     database = clang_database(build)
-    # What this build does not compile, such as nccl where there is no CUDA, has no flags to look at it with.
+    # Files that this build does not compile, such as nccl without CUDA, have no compile command.
     built = {entry["file"] for entry in json.loads(pathlib.Path(database, "compile_commands.json").read_text())}
     files = [file for file in sources("src/*.cpp", "models/*.cpp", "recipes/*.cpp") if not file.endswith("_test.cpp") and str(pathlib.Path(file).resolve()) in built]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

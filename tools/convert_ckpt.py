@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Turns the ckpt.pt of a nanoGPT script into a folder that Hugging Face transformers and `--init FOLDER` read. Needs torch.
+"""Converts the ckpt.pt of a nanoGPT script to a Hugging Face folder, for transformers and `--init FOLDER`. Needs torch.
 
 Usage: convert_ckpt.py CKPT FOLDER [--tokenizer FOLDER] [--gelu erf|tanh] [--trust]. FOLDER gets config.json, model.safetensors and the
-files of the tokenizer, all of them or none: bad input is one sentence, a hint and exit code 1.
+files of the tokenizer; on invalid input nothing is written, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ except ModuleNotFoundError:
     sys.exit(f"error: {sys.executable} has no torch\nhint: run this with a Python that has it, such as .venv/bin/python of Tandem")
 
 PREFIXES = re.compile(r"^(?:_orig_mod\.|module\.)+")  # of torch.compile and of DistributedDataParallel
-MASKS = (".attn.bias", ".attn.masked_bias")  # constants that older scripts save besides the weights
+MASKS = (".attn.bias", ".attn.masked_bias")  # constant buffers saved by older scripts
 MATRICES = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 SIZES = ("n_layer", "n_head", "n_embd", "block_size", "vocab_size")
 END_OF_TEXT = 50256  # in the vocabulary of GPT-2
@@ -40,28 +40,28 @@ class Refused(Exception):
 
 
 def load_checkpoint(path: Path, trust: bool) -> object:
-    """Mapped into memory, not read: two thirds of it are the optimizer's."""
+    """Memory-mapped, since two thirds of it are optimizer state."""
     try:
         path.open("rb").close()
     except OSError as error:
-        raise Refused(f"cannot read {path}: {error.strerror}", "give the ckpt.pt that the training script wrote") from error
+        raise Refused(f"cannot read {path}: {error.strerror}", "give the ckpt.pt of the training script") from error
     try:
         return torch.load(path, map_location="cpu", weights_only=not trust, mmap=True)
     except (AttributeError, ImportError) as error:
-        raise Refused(f"{path} needs code that is not here: {error}", "save it again with nothing but tensors, numbers and text") from error
+        raise Refused(f"{path} needs code that cannot be imported: {error}", "save it again with only tensors, numbers and strings") from error
     except pickle.UnpicklingError as error:
         if not trust:
-            raise Refused(f"{path} holds more than tensors, numbers and text",
-                          "if you trust whoever made it, add --trust: loading it can then run any code") from error
-    except Exception:  # of any type, even an OSError, where torch cannot make sense of a file
+            raise Refused(f"{path} contains more than tensors, numbers and strings",
+                          "if you trust its author, add --trust: loading can then run arbitrary code") from error
+    except Exception:  # torch raises errors of any type, even OSError, for an invalid file
         pass
-    raise Refused(f"{path} is no file of torch.save, or only a part of one", "give the ckpt.pt that the training script wrote, whole")
+    raise Refused(f"{path} is not a torch.save file, or is truncated", "give the complete ckpt.pt of the training script")
 
 
 def part(path: Path, checkpoint: object, name: str) -> dict:
     found = checkpoint.get(name) if isinstance(checkpoint, dict) else None
     if not isinstance(found, dict):
-        raise Refused(f"{path} has no dictionary {name}", "give a checkpoint as nanoGPT saves it, with model and model_args")
+        raise Refused(f"{path} has no dictionary {name}", "give a nanoGPT checkpoint, with model and model_args")
     return found
 
 
@@ -69,10 +69,10 @@ def check_settings(path: Path, settings: dict) -> None:
     for name in SIZES:
         size = settings.get(name, "missing")
         if type(size) is not int or size < 1:
-            raise Refused(f"{path}: {name} of model_args is {size}", "it must be a whole number of at least 1")
+            raise Refused(f"{path}: {name} of model_args is {size}", "it must be an integer of at least 1")
     width, heads, dropout = settings["n_embd"], settings["n_head"], settings.get("dropout", 0.0)
     if width % heads != 0:
-        raise Refused(f"{path}: n_embd of model_args is {width} and n_head {heads}", "the width must be a multiple of the heads")
+        raise Refused(f"{path}: n_embd of model_args is {width} and n_head {heads}", "n_embd must be a multiple of n_head")
     if not isinstance(dropout, (int, float)) or not 0 <= dropout < 1:
         raise Refused(f"{path}: dropout of model_args is {dropout}", "it must be at least 0 and less than 1")
 
@@ -92,7 +92,7 @@ def expected_shapes(settings: dict) -> dict[str, tuple[int, ...]]:
 
 
 def differences(weights: dict[str, object], shapes: dict[str, tuple[int, ...]]) -> list[str]:
-    """What is wrong with the weights, one item each."""
+    """The differences between the weights and the expected shapes."""
     found = [f"{name} {list(shape)} is missing" for name, shape in shapes.items() if name not in weights]
     for name, weight in weights.items():
         if not isinstance(weight, torch.Tensor) or not weight.is_floating_point():
@@ -105,7 +105,7 @@ def differences(weights: dict[str, object], shapes: dict[str, tuple[int, ...]]) 
 
 
 def read_weights(path: Path, state: dict[str, object], settings: dict) -> Weights:
-    """By their plain names, in the shapes of the script."""
+    """By their plain names, in nanoGPT's shapes."""
     plain = {PREFIXES.sub("", str(name)): weight for name, weight in state.items()}
     weights = {name: weight for name, weight in plain.items() if not name.endswith(MASKS)}
     shapes = expected_shapes(settings)
@@ -114,15 +114,15 @@ def read_weights(path: Path, state: dict[str, object], settings: dict) -> Weight
     wrong = differences(weights, shapes)
     head = weights.pop("lm_head.weight", None)
     if not wrong and head is not None and not torch.equal(head, weights["transformer.wte.weight"]):
-        wrong.append("lm_head.weight is not the token embedding")
+        wrong.append("lm_head.weight is not tied to the token embedding")
     if wrong:
-        raise Refused(f"{path}: the weights are not those of the GPT-2 in model_args: {'; '.join(wrong)}",
-                      "only models as nanoGPT defines them can be converted")
+        raise Refused(f"{path}: the weights do not match model_args: {'; '.join(wrong)}",
+                      "only models with the architecture of nanoGPT can be converted")
     return weights
 
 
 def as_hugging_face(weights: Weights) -> Weights:
-    """As GPT2LMHeadModel has them: matrices of (inputs, outputs), biases everywhere."""
+    """In the layout of GPT2LMHeadModel: matrices of (inputs, outputs), biases everywhere."""
     converted = {}
     for name, weight in weights.items():
         converted[name] = weight.t() if name.endswith(MATRICES) else weight
@@ -143,7 +143,7 @@ def config_json(settings: dict, gelu: str) -> str:
 
 
 def write_safetensors(path: Path, weights: Weights) -> None:
-    """In fp32. Written by hand, since whoever has torch need not have the package safetensors."""
+    """In fp32, without the package safetensors, which may not be installed."""
     header, end = {"__metadata__": {"format": "pt"}}, 0
     for name, weight in weights.items():
         begin, end = end, end + 4 * weight.numel()
@@ -158,7 +158,7 @@ def write_safetensors(path: Path, weights: Weights) -> None:
 
 
 def find_tokenizer(folder: Path) -> list[Path]:
-    """Its files, or none if they are not enough for a tokenizer."""
+    """The files of the tokenizer; empty if incomplete."""
     files = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
     names = {file.name for file in files}
     return files if "tokenizer.json" in names or {"vocab.json", "merges.txt"} <= names else []
@@ -168,7 +168,7 @@ def check_target(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise Refused(f"{folder} is a file", "name a new folder")
     if folder.is_dir() and any(folder.iterdir()):
-        raise Refused(f"{folder} is not empty", "name a new folder, or remove what is in this one")
+        raise Refused(f"{folder} is not empty", "name a new folder, or empty this one")
 
 
 def write_folder(folder: Path, config: str, weights: Weights, tokenizer: list[Path]) -> None:
@@ -183,7 +183,7 @@ def write_folder(folder: Path, config: str, weights: Weights, tokenizer: list[Pa
                 shutil.copyfile(file, model / file.name)
             model.rename(target)
     except OSError as error:
-        raise Refused(f"cannot write {folder}: {error.strerror}", "check the folder above it, its rights and its free space") from error
+        raise Refused(f"cannot write {folder}: {error.strerror}", "check the parent folder, its permissions and the free space") from error
 
 
 def convert(options: argparse.Namespace) -> None:
@@ -200,18 +200,18 @@ def convert(options: argparse.Namespace) -> None:
     print(f"{options.folder}: GPT-2, {settings['n_layer']} layers, width {settings['n_embd']}, context {settings['block_size']}, "
           f"vocabulary {settings['vocab_size']}")
     if not tokenizer:
-        print(f"{options.folder} has no tokenizer: put tokenizer.json, or vocab.json and merges.txt, there before "
+        print(f"{options.folder} has no tokenizer: add tokenizer.json, or vocab.json and merges.txt, before "
               "`tandem summarize` uses it")
 
 
 def main(args: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("ckpt", type=Path, metavar="CKPT", help="what the script saved by torch.save")
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="to be made; it may be there if it is empty")
+    parser.add_argument("ckpt", type=Path, metavar="CKPT", help="checkpoint saved by torch.save")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="output folder; must be new or empty")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER",
-                        help="has tokenizer.json, or vocab.json and merges.txt (default: the folder of CKPT)")
-    parser.add_argument("--gelu", choices=tuple(ACTIVATIONS), default="erf", help="the form in the script (default: erf, as in nanoGPT)")
-    parser.add_argument("--trust", action="store_true", help="load CKPT even if it holds more than tensors, which can run any code")
+                        help="folder with tokenizer.json, or vocab.json and merges.txt (default: the folder of CKPT)")
+    parser.add_argument("--gelu", choices=tuple(ACTIVATIONS), default="erf", help="the GELU variant of the script (default: erf, as in nanoGPT)")
+    parser.add_argument("--trust", action="store_true", help="load CKPT even if it contains more than tensors, which can run arbitrary code")
     try:
         convert(parser.parse_args(args))
     except Refused as error:

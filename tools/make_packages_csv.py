@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the table of builtin:packages from the Debian packages that are installed here. Usage: make_packages_csv.py > packages.csv
+"""Writes the table of builtin:packages from the installed Debian packages. Usage: make_packages_csv.py > packages.csv
 
 Each row is a package that Debian maintains: its long description (as `dialogue`) and its synopsis (as `summary`). Packages of one
-source share texts, so they share a `split` too: what is held out has no sibling in the training set.
+source share texts, so they are in the same `split`: the held-out set has no near duplicates in the training set.
 """
 
 import csv
@@ -12,8 +12,8 @@ import sys
 import zlib
 
 FIELDS = ("Package", "source:Package", "Maintainer", "binary:Synopsis", "Description")
-HELD_OUT_SHARE = 3  # one source of three: scores of fewer than 200 samples are noise
-MAX_LENGTH = 1200  # of a description; what comes later is mostly lists of files and options
+HELD_OUT_SHARE = 3  # one source of three, so that scores have at least 200 samples
+MAX_LENGTH = 1200  # of a description; the rest is mostly lists of files and options
 
 
 def packages() -> list[list[str]]:
@@ -23,7 +23,7 @@ def packages() -> list[list[str]]:
 
 
 def unwrapped(description: str) -> str:
-    """The paragraphs and the points of lists, a line each. Debian marks a blank line by a dot."""
+    """One line per paragraph or list item. A dot marks a blank line in Debian."""
     paragraphs = [""]
     for line in description.splitlines()[1:]:
         begins_anew = line == " ." or re.match(r"\s+[*o+-] ", line)

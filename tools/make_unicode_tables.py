@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Writes src/text/unicode_tables.cpp: the letters, numbers and white space of Unicode 15.0. Usage: make_unicode_tables.py [FILE].
 
-The categories come from the unicodedata of a Python that has version 15.0 (Python 3.12), else from ICU 72, which has the same.
-Exit code 3 where there is neither.
+The categories come from unicodedata if it has version 15.0 (Python 3.12), else from ICU 72. Exit code 3 if there is neither.
 """
 
 import ctypes
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 TARGET = Path(__file__).parents[1] / "src" / "text" / "unicode_tables.cpp"
-# The property White_Space, which no category has and neither source is asked for; it has not changed since Unicode 6.3.
+# The property White_Space, which is not a category; unchanged since Unicode 6.3.
 WHITE_SPACE = {*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 ICU_LETTERS, ICU_NUMBERS = range(1, 6), range(9, 12)  # of its enum UCharCategory
 NUM_CODE_POINTS = 0x110000

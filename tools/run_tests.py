@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the tests of a build folder by CTest and ends with a summary that does not flatter.
+"""Runs the tests of a build folder with CTest and prints a summary.
 
-CTest counts a skipped test as passed; here it is counted apart, with its reason. A run without a passed test is red.
+CTest counts a skipped test as passed; here skipped tests are counted separately, with their reasons. A run without a passed test fails.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ElementTree
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path, help="build folder")
-    parser.add_argument("--jobs", default="2", help="tests at a time")
+    parser.add_argument("--jobs", default="2", help="number of parallel tests")
     parser.add_argument("--only", help="regular expression on test names")
     parser.add_argument("--label", help="only tests with this label")
     return parser.parse_args()
@@ -33,7 +33,7 @@ def run_ctest(arguments: argparse.Namespace, report: pathlib.Path) -> int:
 
 
 def outcome_of(case: ElementTree.Element) -> str:
-    """Skipped is only what said so itself; a test that is disabled, or whose program is missing, has failed."""
+    """Only a test that reported it counts as skipped; one that is disabled, or whose program is missing, has failed."""
     skipped = case.find("skipped")
     if skipped is not None and skipped.get("message", "").startswith("SKIP_"):
         return "skipped"
@@ -41,7 +41,7 @@ def outcome_of(case: ElementTree.Element) -> str:
 
 
 def skip_reason(case: ElementTree.Element) -> str:
-    """What a skipped test said: `not run: REASON` (GoogleTest and CMake) or `skipped 'REASON'` (unittest)."""
+    """The reason of a skipped test: `not run: REASON` (GoogleTest and CMake) or `skipped 'REASON'` (unittest)."""
     reason = re.search(r"not run: (.*)|skipped ['\"](.*)['\"]", case.findtext("system-out") or "")
     return (reason[1] or reason[2]).strip() if reason else "no reason given"
 

@@ -175,9 +175,9 @@ class ConvertCkpt(unittest.TestCase):
         self.save(random_state(True))
         pathlib.Path("out").mkdir()
         self.assertEqual(self.convert()[0], 0)
-        self.assert_refused("out is not empty", "name a new folder, or remove what is in this one")
+        self.assert_refused("out is not empty", "name a new folder, or empty this one")
         self.assert_refused("ckpt.pt is a file", "name a new folder", target="ckpt.pt")
-        self.assert_refused("cannot write no/out: No such file or directory", "check the folder above it, its rights and its free space",
+        self.assert_refused("cannot write no/out: No such file or directory", "check the parent folder, its permissions and the free space",
                             target="no/out")
 
     def test_nothing_is_left_when_writing_fails_half_way(self):
@@ -188,10 +188,10 @@ class ConvertCkpt(unittest.TestCase):
             raise OSError(28, "No space left on device")
         self.tool.shutil = type(sys)("shutil")
         self.tool.shutil.copyfile = full
-        self.assert_refused("cannot write out: No space left on device", "check the folder above it, its rights and its free space")
+        self.assert_refused("cannot write out: No space left on device", "check the parent folder, its permissions and the free space")
 
     def test_what_is_no_checkpoint_is_refused(self):
-        self.assert_refused("cannot read ckpt.pt: No such file or directory", "give the ckpt.pt that the training script wrote")
+        self.assert_refused("cannot read ckpt.pt: No such file or directory", "give the ckpt.pt of the training script")
         self.save(random_state(True))
         whole = pathlib.Path("ckpt.pt").read_bytes()
         with zipfile.ZipFile("other.zip", "w") as archive:
@@ -200,13 +200,13 @@ class ConvertCkpt(unittest.TestCase):
         for content, *flags in ((b"",), (b"some text",), (pickle.dumps({"model": 1}),), (whole[:len(whole) // 2],),
                                 (pathlib.Path("other.zip").read_bytes(),), (bad_text,), (bad_pickle, "--trust")):
             pathlib.Path("ckpt.pt").write_bytes(content)
-            self.assert_refused("ckpt.pt is no file of torch.save, or only a part of one",
-                                "give the ckpt.pt that the training script wrote, whole", *flags)
+            self.assert_refused("ckpt.pt is not a torch.save file, or is truncated",
+                                "give the complete ckpt.pt of the training script", *flags)
 
     def test_code_in_a_checkpoint_runs_only_if_it_is_trusted(self):
         self.save(random_state(True), config=RunsCode())
-        self.assert_refused("ckpt.pt holds more than tensors, numbers and text",
-                            "if you trust whoever made it, add --trust: loading it can then run any code")
+        self.assert_refused("ckpt.pt contains more than tensors, numbers and strings",
+                            "if you trust its author, add --trust: loading can then run arbitrary code")
         self.assertEqual(self.convert("--trust")[0], 0)
         self.assertTrue(pathlib.Path("code-ran").is_dir())
 
@@ -216,12 +216,12 @@ class ConvertCkpt(unittest.TestCase):
         sys.modules["version12"].GPTConfig = gone
         self.save(random_state(True), config=gone())
         del sys.modules["version12"]
-        self.assert_refused("ckpt.pt needs code that is not here: No module named 'version12'",
-                            "save it again with nothing but tensors, numbers and text", "--trust")
+        self.assert_refused("ckpt.pt needs code that cannot be imported: No module named 'version12'",
+                            "save it again with only tensors, numbers and strings", "--trust")
 
     def test_missing_parts_are_named(self):
         import torch
-        hint = "give a checkpoint as nanoGPT saves it, with model and model_args"
+        hint = "give a nanoGPT checkpoint, with model and model_args"
         self.save(random_state(True), model=None)
         self.assert_refused("ckpt.pt has no dictionary model", hint)
         for content in ({"model": {}}, {"model": {}, "model_args": "text"}, [1, 2]):
@@ -229,9 +229,9 @@ class ConvertCkpt(unittest.TestCase):
             self.assert_refused("ckpt.pt has no dictionary model_args", hint)
 
     def test_settings_that_make_no_model_are_refused(self):
-        number = "it must be a whole number of at least 1"
+        number = "it must be an integer of at least 1"
         for changed, sentence, hint in (
-                ({"n_head": 5}, "n_embd of model_args is 32 and n_head 5", "the width must be a multiple of the heads"),
+                ({"n_head": 5}, "n_embd of model_args is 32 and n_head 5", "n_embd must be a multiple of n_head"),
                 ({"vocab_size": None}, "vocab_size of model_args is None", number),
                 ({"n_layer": 0}, "n_layer of model_args is 0", number),
                 ({"dropout": 1.5}, "dropout of model_args is 1.5", "it must be at least 0 and less than 1")):
@@ -251,17 +251,17 @@ class ConvertCkpt(unittest.TestCase):
         state[7] = torch.zeros(1)
         self.save(state)
         self.assert_refused(
-            "ckpt.pt: the weights are not those of the GPT-2 in model_args: transformer.h.1.mlp.c_fc.bias [128] is missing; "
+            "ckpt.pt: the weights do not match model_args: transformer.h.1.mlp.c_fc.bias [128] is missing; "
             "transformer.wpe.weight is [8, 32] and should be [16, 32]; transformer.ln_f.bias is of type torch.int64; "
             "transformer.h.2.ln_1.weight [32] is unexpected; transformer.extra is of type str; 7 [1] is unexpected",
-            "only models as nanoGPT defines them can be converted")
+            "only models with the architecture of nanoGPT can be converted")
 
     def test_a_head_of_its_own_is_refused(self):
         state = random_state(True)
         state["lm_head.weight"] = state["lm_head.weight"] + 1
         self.save(state)
-        self.assert_refused("ckpt.pt: the weights are not those of the GPT-2 in model_args: lm_head.weight is not the token embedding",
-                            "only models as nanoGPT defines them can be converted")
+        self.assert_refused("ckpt.pt: the weights do not match model_args: lm_head.weight is not tied to the token embedding",
+                            "only models with the architecture of nanoGPT can be converted")
 
     def test_it_runs_as_a_command(self):
         self.save(random_state(True))
