@@ -41,9 +41,7 @@ endfunction()
 
 function(tandem_library name)
   add_library(${name} STATIC ${ARGN})
-  if(TANDEM_JOIN AND NOT name MATCHES "core|launch|cli|text")
-    tandem_join(${name})
-  endif()
+  tandem_join(${name})
   target_include_directories(${name}
     PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
     PRIVATE "${PROJECT_SOURCE_DIR}/src")
