@@ -45,7 +45,8 @@ PUBLIC_HEADERS = {
     "tandem/autocast.h": "amp", "tandem/loss_scaler.h": "amp", "tandem/precision.h": "amp",
     "tandem/clip.h": "optim", "tandem/ema.h": "optim", "tandem/optimizer.h": "optim", "tandem/schedule.h": "optim",
     "tandem/accelerator.h": "train", "tandem/accelerator_options.h": "train", "tandem/run_options.h": "train",
-    "tandem/batch_plan.h": "train", "tandem/training_loop.h": "train", "tandem/train_step.h": "train", "tandem/training.h": "train",
+    "tandem/batch_plan.h": "train", "tandem/evaluation.h": "train", "tandem/metrics.h": "train",
+    "tandem/train_step.h": "train", "tandem/training.h": "train", "tandem/training_loop.h": "train",
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")

@@ -64,7 +64,9 @@ class BatchReading {
 
  private:
   Result make() {
-    Result result{.value = {}, .samples = {.ids = {}, .num_counted = 0, .index = wanted_.index}, .bad = {}};
+    Result result{.value = {}, .samples = wanted_, .bad = {}};
+    result.samples.ids.clear();
+    result.samples.num_counted = 0;
     std::vector<std::int64_t>& ids = result.samples.ids;
     std::vector<Sample> good;
     for (std::size_t i = 0; i < samples_.size(); ++i) {

@@ -89,6 +89,8 @@ class Loader {
     return batches;
   }
 
+  const SamplerOptions& options() const { return sampler_.options(); }
+  const Shard& shard() const { return sampler_.shard(); }
   std::int64_t num_samples() const { return sampler_.num_samples(); }
   std::int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
   std::int64_t epoch() const { return given_.epoch; }

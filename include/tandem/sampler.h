@@ -34,7 +34,8 @@ struct SamplerOptions {
 struct SampleBatch {
   std::vector<std::int64_t> ids;
   std::int64_t num_counted = 0;  // the first so many; the others fill the batch up, and no metric may count them
-  std::int64_t index = 0;        // among the micro-batches of its step, on whatever rank
+  std::int64_t index = 0;        // among the micro-batches of its step, over all ranks
+  std::int64_t number = 0;       // among the micro-batches of its epoch, over all ranks
 
   friend bool operator==(const SampleBatch&, const SampleBatch&) = default;
 };
@@ -64,6 +65,7 @@ class Sampler {
   Sampler(const SamplerOptions& options, const Shard& shard, EpochOrder order = {});
 
   const SamplerOptions& options() const { return options_; }
+  const Shard& shard() const { return shard_; }
   std::int64_t num_samples() const { return options_.num_samples; }
   std::int64_t steps_per_epoch() const;
 
@@ -84,11 +86,18 @@ class Sampler {
   void start_epoch(std::int64_t epoch);
 
   SamplerOptions options_;
+  Shard shard_;
   IndexRange mine_;  // micro-batches of each step
   EpochOrder order_of_;
   Order order_;
   std::int64_t epoch_ = 0;
   std::int64_t cursor_ = 0;
 };
+
+// A sampler for evaluation: every sample once, unshuffled, the last batch short. Batch k holds the positions
+// k * batch_size .. (k + 1) * batch_size - 1 on any number of ranks. The sample at position p is order[p], or p if
+// `order` is empty; num_samples may be 0.
+Sampler evaluation_sampler(std::int64_t num_samples, std::int64_t batch_size, const World& world,
+                           std::vector<std::int64_t> order = {});
 
 }  // namespace tandem

@@ -10,6 +10,8 @@ namespace tandem {
 struct Shard {
   int rank = 0;
   int size = 1;
+
+  friend bool operator==(const Shard&, const Shard&) = default;
 };
 
 Shard shard_of(const World& world);

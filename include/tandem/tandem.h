@@ -16,10 +16,12 @@
 #include <tandem/ddp.h>
 #include <tandem/ema.h>
 #include <tandem/error.h>
+#include <tandem/evaluation.h>
 #include <tandem/event_log.h>
 #include <tandem/length_order.h>
 #include <tandem/loader.h>
 #include <tandem/loss_scaler.h>
+#include <tandem/metrics.h>
 #include <tandem/model_size.h>
 #include <tandem/monitor_options.h>
 #include <tandem/optimizer.h>

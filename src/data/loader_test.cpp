@@ -229,9 +229,9 @@ TEST(Loader, SkipsBadSamplesAndFillsUpWithGoodOnesThatDoNotCount) {
   for (const int workers : {0, 3}) {
     Loader loader(dataset, in_order(6, 4), collate, {.workers = workers, .skip_bad = 3});
     const auto first = loader.next();
-    EXPECT_EQ(first[0].samples, (SampleBatch{{0, 2, 3, 0}, 3, 0}));
+    EXPECT_EQ(first[0].samples, (SampleBatch{{0, 2, 3, 0}, 3, 0, 0}));
     EXPECT_EQ(first[0].value, (Ids{100, 102, 103, 100}));
-    EXPECT_EQ(loader.next()[0].samples, (SampleBatch{{4, 0, 4, 0}, 1, 0}));  // of 4 and 5, padded with 0 and 1
+    EXPECT_EQ(loader.next()[0].samples, (SampleBatch{{4, 0, 4, 0}, 1, 0, 1}));  // of 4 and 5, padded with 0 and 1
     EXPECT_EQ(loader.skipped(), (std::vector<BadSample>{{1, "images/1.jpg", "not a JPEG"},
                                                         {5, "images/5.jpg", "not a JPEG"},
                                                         {1, "images/1.jpg", "not a JPEG"}}));

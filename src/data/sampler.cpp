@@ -3,6 +3,7 @@
 #include <tandem/sampler.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "base/nearest_multiples.h"
 #include "base/text.h"
@@ -14,7 +15,7 @@ constexpr std::int64_t kMaxSamples = std::int64_t{1} << 62;
 
 // Gives the micro-batches of a step that belong to the shard.
 IndexRange checked_block(const SamplerOptions& o, const Shard& shard) {
-  if (o.num_samples < 1) {
+  if (o.num_samples < (o.tail == Tail::Short ? 0 : 1)) {
     fail(ErrorKind::Data, str("sampler: there are ", o.num_samples, " samples"), "check the path of the data");
   }
   if (o.batch_size < 1 || o.batches_per_step < 1 || o.batch_size > kMaxSamples / o.batches_per_step) {
@@ -55,6 +56,7 @@ EpochOrder default_order(bool shuffle) {
 
 Sampler::Sampler(const SamplerOptions& options, const Shard& shard, EpochOrder order)
     : options_(options),
+      shard_(shard),
       mine_(checked_block(options, shard)),
       order_of_(order ? std::move(order) : default_order(options.shuffle)) {
   start_epoch(0);
@@ -72,6 +74,7 @@ std::vector<SampleBatch> Sampler::next() {
     SampleBatch batch = batch_at(index);
     if (!batch.ids.empty()) batches.push_back(std::move(batch));
   }
+  if (options_.num_samples == 0) return batches;
   cursor_ += samples_per_step();
   if (cursor_ / samples_per_step() == steps_per_epoch()) start_epoch(epoch_ + 1);
   return batches;
@@ -81,7 +84,8 @@ SampleBatch Sampler::batch_at(std::int64_t index) const {
   const std::int64_t begin = cursor_ + index * options_.batch_size;
   const std::int64_t num_counted = std::clamp(options_.num_samples - begin, std::int64_t{0}, options_.batch_size);
   const std::int64_t size = options_.tail == Tail::Short ? num_counted : options_.batch_size;
-  SampleBatch batch{.ids = {}, .num_counted = num_counted, .index = index};
+  SampleBatch batch{
+      .ids = {}, .num_counted = num_counted, .index = index, .number = cursor_ / options_.batch_size + index};
   for (std::int64_t i = 0; i < size; ++i) batch.ids.push_back(order_((begin + i) % options_.num_samples));
   return batch;
 }
@@ -98,7 +102,8 @@ void Sampler::set_state(const SamplerState& state) {
          str("sampler: the state was saved with seed ", state.seed, ", this run has ", options_.seed),
          str("resume with seed ", state.seed, ", or begin again with the weights alone"));
   }
-  if (state.epoch < 0 || state.cursor < 0 || state.cursor / samples_per_step() >= steps_per_epoch()) {
+  const bool is_in_epoch = state.cursor == 0 || state.cursor / samples_per_step() < steps_per_epoch();
+  if (state.epoch < 0 || state.cursor < 0 || !is_in_epoch) {
     fail(ErrorKind::Config,
          str("sampler: epoch ", state.epoch, " after ", state.cursor, " samples is not a place in ",
              options_.num_samples, " samples"),
@@ -112,6 +117,28 @@ void Sampler::set_state(const SamplerState& state) {
   }
   start_epoch(state.epoch);
   cursor_ = state.cursor;
+}
+
+Sampler evaluation_sampler(std::int64_t num_samples, std::int64_t batch_size, const World& world,
+                           std::vector<std::int64_t> order) {
+  EpochOrder positions;
+  if (!order.empty()) {
+    if (std::cmp_not_equal(order.size(), num_samples)) {
+      fail(ErrorKind::Config, str("evaluation sampler: an order of ", order.size(), " for ", num_samples, " samples"),
+           "give the sample at each position, or no order");
+    }
+    // Shared, since each rewind and each copy of the sampler asks for the order again.
+    positions = [ids = std::make_shared<const std::vector<std::int64_t>>(std::move(order))](std::int64_t, std::uint64_t,
+                                                                                            std::int64_t) -> Order {
+      return [ids](std::int64_t position) { return (*ids)[position]; };
+    };
+  }
+  return Sampler({.num_samples = num_samples,
+                  .batch_size = batch_size,
+                  .batches_per_step = world.size,
+                  .shuffle = false,
+                  .tail = Tail::Short},
+                 shard_of(world), std::move(positions));
 }
 
 }  // namespace tandem

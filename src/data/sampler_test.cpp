@@ -31,23 +31,38 @@ std::vector<Sampler> samplers_of(const SamplerOptions& options, int num_ranks) {
   return ranks;
 }
 
+Batches next_epoch_of_all(std::vector<Sampler>& ranks) {
+  Batches all;
+  for (std::int64_t step = 0; step < ranks[0].steps_per_epoch(); ++step) {
+    for (SampleBatch& batch : next_of_all(ranks)) all.push_back(std::move(batch));
+  }
+  return all;
+}
+
+Ids counted_of(const Batches& batches) {
+  Ids ids;
+  for (const SampleBatch& batch : batches)
+    ids.insert(ids.end(), batch.ids.begin(), batch.ids.begin() + batch.num_counted);
+  return ids;
+}
+
 TEST(Sampler, GivesARankItsBlockOfEachStep) {
   Sampler rank(kTen, {.rank = 1, .size = 2});
   EXPECT_EQ(rank.steps_per_epoch(), 2);
-  EXPECT_EQ(rank.next(), (Batches{{{4, 5}, 2, 2}, {{6, 7}, 2, 3}}));
+  EXPECT_EQ(rank.next(), (Batches{{{4, 5}, 2, 2, 2}, {{6, 7}, 2, 3, 3}}));
 }
 
 TEST(Sampler, FillsTheLastStepFromTheBeginningWithSamplesThatDoNotCount) {
   std::vector<Sampler> ranks = samplers_of(kTen, 2);
   next_of_all(ranks);
-  EXPECT_EQ(next_of_all(ranks), (Batches{{{8, 9}, 2, 0}, {{0, 1}, 0, 1}, {{2, 3}, 0, 2}, {{4, 5}, 0, 3}}));
+  EXPECT_EQ(next_of_all(ranks), (Batches{{{8, 9}, 2, 0, 4}, {{0, 1}, 0, 1, 5}, {{2, 3}, 0, 2, 6}, {{4, 5}, 0, 3, 7}}));
   EXPECT_EQ(ranks[0].epoch(), 1);
-  EXPECT_EQ(next_of_all(ranks).front(), (SampleBatch{{0, 1}, 2, 0}));
+  EXPECT_EQ(next_of_all(ranks).front(), (SampleBatch{{0, 1}, 2, 0, 0}));
 }
 
 TEST(Sampler, GoesRoundSeveralTimesWhenAStepIsLargerThanTheSet) {
   Sampler sampler({.num_samples = 3, .batch_size = 2, .batches_per_step = 4, .shuffle = false}, {});
-  EXPECT_EQ(sampler.next(), (Batches{{{0, 1}, 2, 0}, {{2, 0}, 1, 1}, {{1, 2}, 0, 2}, {{0, 1}, 0, 3}}));
+  EXPECT_EQ(sampler.next(), (Batches{{{0, 1}, 2, 0, 0}, {{2, 0}, 1, 1, 1}, {{1, 2}, 0, 2, 2}, {{0, 1}, 0, 3, 3}}));
 }
 
 TEST(Sampler, DropsTheTailIfAsked) {
@@ -65,14 +80,41 @@ TEST(Sampler, EvaluatesEverySampleOnceWithShortBatches) {
   options.tail = Tail::Short;
   std::vector<Sampler> ranks = samplers_of(options, 2);
   next_of_all(ranks);
-  EXPECT_EQ(ranks[0].next(), (Batches{{{8, 9}, 2, 0}, {{10}, 1, 1}}));
+  EXPECT_EQ(ranks[0].next(), (Batches{{{8, 9}, 2, 0, 4}, {{10}, 1, 1, 5}}));
   EXPECT_EQ(ranks[1].next(), Batches{});
+}
+
+TEST(Sampler, ForEvaluationGivesTheSameBatchesOnAnyNumberOfRanks) {
+  for (const int num_ranks : {1, 2, 3, 4, 7}) {
+    std::vector<Sampler> ranks;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      ranks.push_back(evaluation_sampler(7, 3, {.rank = rank, .size = num_ranks}));
+    }
+    EXPECT_EQ(counted_of(next_epoch_of_all(ranks)), (Ids{0, 1, 2, 3, 4, 5, 6})) << num_ranks;
+  }
+  Sampler third = evaluation_sampler(7, 3, {.rank = 2, .size = 4});
+  EXPECT_EQ(third.next(), (Batches{{{6}, 1, 2, 2}}));
+  Sampler alone = evaluation_sampler(7, 3, {});
+  for (const std::int64_t number : {0, 1, 2}) EXPECT_EQ(alone.next().front().number, number);
+}
+
+TEST(Sampler, ForEvaluationTakesAnOrderAndAnEmptySet) {
+  Sampler some = evaluation_sampler(3, 2, {}, {40, 7, 12});
+  EXPECT_EQ(some.next().front().ids, (Ids{40, 7}));
+  EXPECT_EQ(some.next().front().ids, (Ids{12}));
+  Sampler none = evaluation_sampler(0, 2, {.rank = 1, .size = 2});
+  EXPECT_EQ(none.steps_per_epoch(), 0);
+  EXPECT_EQ(none.next(), Batches{});
+  none.set_state({});
+  EXPECT_EQ(none.state(), SamplerState{});
+  EXPECT_EQ(error_of([&] { none.set_state({.cursor = 4}); }).kind(), ErrorKind::Config);
+  EXPECT_EQ(error_of([] { evaluation_sampler(3, 2, {}, {1, 0}); }).kind(), ErrorKind::Config);
 }
 
 TEST(Sampler, ShufflesByTheSeedAndAnewInEachEpoch) {
   Sampler sampler({.num_samples = 10, .batch_size = 5, .batches_per_step = 2, .seed = 1}, {});
-  EXPECT_EQ(sampler.next(), (Batches{{{9, 4, 2, 8, 6}, 5, 0}, {{5, 0, 7, 3, 1}, 5, 1}}));
-  EXPECT_EQ(sampler.next(), (Batches{{{9, 0, 3, 4, 1}, 5, 0}, {{5, 6, 2, 8, 7}, 5, 1}}));
+  EXPECT_EQ(sampler.next(), (Batches{{{9, 4, 2, 8, 6}, 5, 0, 0}, {{5, 0, 7, 3, 1}, 5, 1, 1}}));
+  EXPECT_EQ(sampler.next(), (Batches{{{9, 0, 3, 4, 1}, 5, 0, 0}, {{5, 6, 2, 8, 7}, 5, 1, 1}}));
 }
 
 TEST(Sampler, TakesAnOrderOfTheCallers) {
@@ -82,21 +124,6 @@ TEST(Sampler, TakesAnOrderOfTheCallers) {
   Sampler sampler({.num_samples = 4, .batch_size = 4}, {}, backwards);
   EXPECT_EQ(sampler.next().front().ids, (Ids{3, 2, 1, 0}));
   EXPECT_EQ(sampler.next().front().ids, (Ids{0, 3, 2, 1}));
-}
-
-Batches next_epoch_of_all(std::vector<Sampler>& ranks) {
-  Batches all;
-  for (std::int64_t step = 0; step < ranks[0].steps_per_epoch(); ++step) {
-    for (SampleBatch& batch : next_of_all(ranks)) all.push_back(std::move(batch));
-  }
-  return all;
-}
-
-Ids counted_of(const Batches& batches) {
-  Ids ids;
-  for (const SampleBatch& batch : batches)
-    ids.insert(ids.end(), batch.ids.begin(), batch.ids.begin() + batch.num_counted);
-  return ids;
 }
 
 class SamplerOfSize : public testing::TestWithParam<std::tuple<std::int64_t, std::int64_t>> {};

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <c10/core/GradMode.h>
+#include <tandem/communicator.h>
+#include <tandem/sampler.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace tandem {
+
+struct EvaluationOptions {
+  // Called by every rank after each round, in which each rank evaluates one batch; in the last round some ranks may
+  // have none, and call it nevertheless. So collectives belong here (GatheredRows::exchange), never in the loop body.
+  std::function<void()> after_round = {};
+
+  // Called on rank 0 after each round, with the number of samples evaluated so far on all ranks and of the whole set.
+  std::function<void(std::int64_t done, std::int64_t all)> on_progress = {};
+
+  // Released when the loop is left: eval mode, autocast, averaged weights.
+  std::shared_ptr<void> guard = {};
+};
+
+namespace detail {
+
+// The rounds of an evaluation, whatever the type of its batches.
+class EvaluationRounds {
+ public:
+  EvaluationRounds(const Communicator& comm, const SamplerOptions& samples, const Shard& shard, std::int64_t num_rounds,
+                   EvaluationOptions options);
+
+  void begin() { round_ = 0; }
+  bool has_next() const { return round_ < num_rounds_; }
+  void end_round();
+  void call_after_round() const;
+
+ private:
+  EvaluationOptions options_;
+  c10::NoGradGuard no_grad_;  // after the options, so that it ends before their guard does
+  bool is_main_;
+  std::int64_t num_samples_;
+  std::int64_t samples_per_round_;
+  std::int64_t num_rounds_;
+  std::int64_t round_ = 0;
+};
+
+}  // namespace detail
+
+// What `evaluate` returns, for a range-based for loop. Gradients are off until it is destroyed.
+template <class Samples>
+class EvaluationBatches {
+ public:
+  using Round = decltype(std::declval<Samples&>().next());
+  using Batch = typename Round::value_type;
+
+  EvaluationBatches(const Communicator& comm, Samples& samples, EvaluationOptions options)
+      : samples_(samples),
+        rounds_(comm, samples.options(), samples.shard(), samples.steps_per_epoch(), std::move(options)) {}
+  EvaluationBatches(const EvaluationBatches&) = delete;
+  EvaluationBatches& operator=(const EvaluationBatches&) = delete;
+
+  // A loop that was left in mid-round by `break` or `return` calls after_round here, since ranks without a batch in
+  // this round call it too. An exception leaves without it.
+  ~EvaluationBatches() noexcept(false) {
+    rewind();
+    if (is_in_round() && std::uncaught_exceptions() == num_exceptions_) rounds_.call_after_round();
+  }
+
+  struct End {};
+  class Iterator {
+   public:
+    explicit Iterator(EvaluationBatches& batches) : batches_(&batches) {}
+    const Batch& operator*() const { return batches_->round_[batches_->index_]; }
+    Iterator& operator++() {
+      batches_->advance();
+      return *this;
+    }
+    bool operator==(End) const { return !batches_->is_in_round(); }
+
+   private:
+    EvaluationBatches* batches_;
+  };
+
+  Iterator begin() {
+    rewind();
+    rounds_.begin();
+    read_round();
+    return Iterator(*this);
+  }
+  End end() const { return {}; }
+
+ private:
+  bool is_in_round() const { return index_ < round_.size(); }
+  void rewind() { samples_.set_state({.seed = samples_.state().seed, .epoch = 0, .cursor = 0}); }
+
+  void read_round() {
+    round_.clear();
+    index_ = 0;
+    while (round_.empty() && rounds_.has_next()) {
+      round_ = samples_.next();
+      if (round_.empty()) rounds_.end_round();
+    }
+  }
+
+  void advance() {
+    if (++index_ < round_.size()) return;
+    rounds_.end_round();
+    read_round();
+  }
+
+  Samples& samples_;
+  detail::EvaluationRounds rounds_;
+  Round round_;
+  std::size_t index_ = 0;
+  int num_exceptions_ = std::uncaught_exceptions();
+};
+
+// This rank's batches of one epoch of a Sampler or Loader (best made with evaluation_sampler): over all ranks every
+// sample once, the last batch short.
+//
+//   MeanMetric loss;
+//   for (const auto& [batch, samples] : evaluate(comm, loader)) {
+//     const TokenLoss result = model->forward(batch);
+//     loss.add(samples, result.sum.item<double>(), result.count);
+//   }
+//   const double mean = loss.reduce(comm).mean();
+//
+// Where `samples` stands does not matter; afterwards it is rewound to the beginning of epoch 0. Batch k of the set
+// (SampleBatch::number) has the same samples on any number of ranks. A rank may have one batch less than another, or
+// none: the loop body must not call collectives, options.after_round may. Leaving the loop early is fine if all ranks
+// do so in the same round. A set of 0 samples has no batches.
+template <class Samples>
+[[nodiscard]] EvaluationBatches<Samples> evaluate(const Communicator& comm, Samples& samples,
+                                                  EvaluationOptions options = {}) {
+  return EvaluationBatches<Samples>(comm, samples, std::move(options));
+}
+
+}  // namespace tandem
