@@ -4,6 +4,7 @@
 #include <tandem/autocast.h>
 #include <tandem/ema.h>
 #include <tandem/error.h>
+#include <tandem/evaluation.h>
 #include <tandem/event_log.h>
 #include <tandem/loss_scaler.h>
 #include <tandem/optimizer.h>
@@ -25,20 +26,11 @@ namespace tandem {
 enum class Reduction { Sum, Mean };
 
 template <class Samples>
+class StepReader;
+template <class Samples>
 class Batches;
 template <class Samples>
 class Steps;
-
-namespace detail {
-template <class Samples>
-class StepReader;
-}
-
-// What one update of a part is made with.
-struct UpdateOptions {
-  double lr = 1e-3;
-  double max_norm = 0;  // gradient norm clipped to this value; 0: off
-};
 
 // For those who write their own loop: the verbs of Hugging Face Accelerate, in the order of the example.
 //
@@ -47,23 +39,13 @@ struct UpdateOptions {
 //   accelerator.prepare(optimizer);
 //   tandem::Sampler sampler = accelerator.sampler(num_samples);
 //   for (const auto& batch : accelerator.batches(sampler)) {  // this rank's micro-batches, until the end of the run
-//     const auto pass = accelerator.accumulate();             // autocast; gradients are exchanged with the last of a step
-//     accelerator.backward(loss_of(model, batch));
-//     accelerator.clip_grad_norm(1.0);
-//     accelerator.step(lr);                                   // updates after the last micro-batch of a step
+//     const auto pass = accelerator.accumulate();             // autocast; gradients are exchanged with the last of a
+//     step accelerator.backward(loss_of(model, batch)); accelerator.clip_grad_norm(1.0); accelerator.step(lr); //
+//     updates after the last micro-batch of a step
 //   }
 //
-// Several parts that are trained in turn, such as a GAN, have names, and their loop goes over steps:
-//
-//   auto d = accelerator.prepare("discriminator", discriminator);
-//   accelerator.prepare("discriminator", d_optimizer);       // and the same for the generator
-//   for (auto& step : accelerator.steps(sampler)) {
-//     step.train("discriminator", {.lr = lr}, [&](const auto& batch) { return discriminator_loss(batch); });
-//     step.train("generator", {.lr = lr}, [&](const auto& batch) { return generator_loss(batch); });
-//   }
-//
-// A verb in another place is an Error. Every rank has an Accelerator and calls the same verbs. It saves and resumes as
-// Training does.
+// Several parts that are trained in turn, such as a GAN, have names, and their loop goes over steps (training_loop.h).
+// A verb in another place is an Error. Every rank calls the same verbs. It saves and resumes as Training does.
 class Accelerator {
  public:
   // Joins the other ranks. What the run keeps goes to `place.folder`, or nowhere if that is empty.
@@ -109,8 +91,8 @@ class Accelerator {
   void prepare(Ema& average) { prepare("", average); }
   void prepare(const std::string& part, Ema& average, const std::string& name = {});
 
-  // A module that is used and never trained, such as a teacher: moved to the device, with rank 0's weights, in eval mode
-  // and without gradients. It is in no checkpoint.
+  // A module that is used and never trained, such as a teacher: moved to the device, with rank 0's weights, in eval
+  // mode and without gradients. It is in no checkpoint.
   void prepare_frozen(torch::nn::Module& module);
 
   // Turns gradients of the module's parameters off or on, from the next step on, on every rank alike. What is frozen
@@ -122,11 +104,12 @@ class Accelerator {
   // object has `std::string state() const` and `void load_state(const std::string&)` and outlives the loop.
   template <class Object>
   void keep(const std::string& name, Object& object) {
-    keep_state({name, [&object] { return object.state(); }, [&object](const std::string& text) { object.load_state(text); }});
+    keep_state(
+        {name, [&object] { return object.state(); }, [&object](const std::string& text) { object.load_state(text); }});
   }
 
-  // Begins the run: resumes from its checkpoint, if there is one, and prints what is about to happen. What it returns is
-  // this rank's micro-batches of a Sampler or Loader whose steps are those of batch_plan(), until the run has ended.
+  // Begins the run: resumes from its checkpoint, if there is one, and prints what is about to happen. What it returns
+  // is this rank's micro-batches of a Sampler or Loader whose steps are those of batch_plan(), until the run has ended.
   template <GivesSamples Samples>
   Batches<Samples> batches(Samples& samples) {
     begin(source_of(samples));
@@ -149,7 +132,6 @@ class Accelerator {
    public:
     explicit Pass(Accelerator& accelerator) : accelerator_(accelerator) {}
     Pass(const Pass&) = delete;
-    Pass& operator=(const Pass&) = delete;
     ~Pass() { accelerator_.end_pass(); }
 
    private:
@@ -170,7 +152,8 @@ class Accelerator {
   // After the last micro-batch of a step, updates the weights; else returns nothing.
   std::optional<StepResult> step(double lr);
 
-  // Updates made so far, in this run and the ones it was resumed from. `step` (or the first `train` of a step) adds one.
+  // Updates made so far, in this run and the ones it was resumed from. `step` (or the first `train` of a step) adds
+  // one.
   std::int64_t completed_steps() const;
   std::int64_t num_steps() const;
 
@@ -187,7 +170,14 @@ class Accelerator {
   // Every rank ends after the step in which one rank calls this.
   void stop(const std::string& why);
 
-  // For an evaluation in the precision of the run.
+  // This rank's batches of one epoch, for an evaluation (evaluation.h): over all ranks every sample once. Until the
+  // loop is left, gradients are off, models are in eval mode, autocast is in the precision of the run, and a part with
+  // an average has its averaged weights (of several averages the first), unless the average has a module of its own.
+  template <GivesSamples Samples>
+  [[nodiscard]] EvaluationBatches<Samples> evaluate(Samples& samples, EvaluationOptions options = {}) {
+    return tandem::evaluate(comm(), samples, for_evaluation(std::move(options)));
+  }
+
   Autocast autocast() const { return {device().type(), precision()}; }
 
   // The tensors of all ranks, joined along the first dimension; they may differ in it.
@@ -214,24 +204,24 @@ class Accelerator {
     if (!is_main_process()) function();
   }
 
-  // A flag that any rank may raise. `check_trigger` tells all ranks, and lowers it.
+  // A flag that any rank may set; `check_trigger` tells all ranks, and clears it.
   void set_trigger();
   bool check_trigger();
 
-  // After the loop: prints how the run ended and `result`, by default the last loss, beside trivial baselines. `next` is
-  // the command to try next, unless steps are left.
+  // After the loop: prints how the run ended and `result`, by default the last loss, beside trivial baselines. `next`
+  // is the command to try next, unless steps are left.
   void end_training(const EventFields& result = {}, const std::vector<Baseline>& baselines = {},
                     const std::string& next = {});
   void close();  // the same if it was not called, also when the model is gone: run_worker calls it after the body
 
-  // Saves a checkpoint at the end of this step, in addition to --save-every; one rank's call is enough. load_state, before
-  // the loop, resumes from a checkpoint, or from the newest in a folder, in place of --resume.
+  // Saves a checkpoint at the end of this step, in addition to --save-every; one rank's call is enough. load_state,
+  // before the loop, resumes from a checkpoint, or from the newest in a folder, in place of --resume.
   void save_state();
   void load_state(const std::filesystem::path& path);
 
  private:
   template <class Samples>
-  friend class detail::StepReader;
+  friend class StepReader;
   template <class Samples>
   friend class Batches;
   template <class Samples>
@@ -240,11 +230,13 @@ class Accelerator {
   const AcceleratorOptions& options() const;
   void add_part(const std::string& name, torch::nn::Module& module, Reducer& reducer);
   void keep_state(KeptState state);
+  EvaluationOptions for_evaluation(EvaluationOptions options);
   void begin(SampleSource source);
   bool has_next();
   void begin_step(std::vector<BatchName> batches, std::chrono::nanoseconds waited);
   void next_batch();
-  StepResult train_part(std::string_view part, std::span<const detail::MicroBatch> batches, const UpdateOptions& options);
+  StepResult train_part(std::string_view part, std::span<const detail::MicroBatch> batches,
+                        const UpdateOptions& options);
   void end_step();
   void end_pass();
   void end_loop();

@@ -41,6 +41,8 @@ class Ema {
   // Begins again, as a copy of the weights that the module has now.
   void reset();
 
+  bool has_own_module() const { return has_own_module_; }
+
   // While what it returns lives, the module has the averaged weights.
   AveragedWeights swap_in();
 
@@ -68,6 +70,7 @@ class Ema {
   std::vector<Pair> copied_;  // buffers of the second module
   std::int64_t num_updates_ = 0;
   bool is_swapped_ = false;
+  bool has_own_module_ = false;
 };
 
 // The Ema outlives it, and meanwhile is neither updated nor stored: that is an Error.

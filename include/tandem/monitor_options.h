@@ -1,11 +1,29 @@
 #pragma once
 
-#include <tandem/progress.h>
-#include <tandem/throughput.h>
-
+#include <optional>
 #include <string>
 
 namespace tandem {
+
+struct ProgressOptions {
+  bool progress = true;
+};
+
+template <class Visitor>
+void visit_fields(ProgressOptions& o, Visitor&& field) {
+  field("progress", o.progress, "show the progress line");
+}
+
+struct PeakOptions {
+  std::optional<double> peak_tflops = {};
+};
+
+template <class Visitor>
+void visit_fields(PeakOptions& o, Visitor&& field) {
+  field("peak-tflops", o.peak_tflops, "peak TFLOP/s of one device, for mfu; default: from a table of devices");
+}
+
+void validate(const PeakOptions& options);
 
 // What a run prints.
 struct MonitorOptions {

@@ -55,8 +55,8 @@ class Optimizer {
 
   const std::vector<ParameterGroup>& groups() const { return groups_; }
 
-  // For the updates from now on, such as a warm-up of the momentum. A schedule sets them before each step: they are in no
-  // checkpoint.
+  // For the updates from now on, such as a warm-up of the momentum. A schedule sets them before each step: they are in
+  // no checkpoint.
   void set_weight_decay(std::size_t group, double weight_decay);
   void set_lr_factor(std::size_t group, double factor);
   void set_momentum(std::size_t group, double momentum);

@@ -17,8 +17,8 @@
 
 namespace tandem {
 
-// The loss of a micro-batch: a sum over samples (or tokens, or pixels) and their number. train_step divides the sum over
-// all micro-batches and ranks by their total number once, so micro-batches may differ in size.
+// The loss of a micro-batch: a sum over samples (or tokens, or pixels) and their number. train_step divides the sum
+// over all micro-batches and ranks by their total number once, so micro-batches may differ in size.
 struct LossSum {
   torch::Tensor sum;
   std::int64_t count = 0;
@@ -56,8 +56,14 @@ struct StepOptions {
   std::uint64_t part = 0;  // distinguishes the random numbers of several trained parts; 0: the only one
 };
 
+// What one update of a part is made with.
+struct UpdateOptions {
+  double lr = 1e-3;
+  double max_norm = 0;  // gradient norm clipped to this value; 0: off
+};
+
 struct StepResult {
-  double loss = 0;  // over all ranks
+  double loss = 0;                                         // over all ranks
   std::vector<std::pair<std::string, double>> terms = {};  // weighted, so that they add up to the loss
   double count = 0;                                        // total count of the first term
   std::int64_t work = 0;                                   // over all ranks
@@ -110,9 +116,9 @@ std::vector<MicroBatch> micro_batches(const Batches& batches, LossFn& loss_fn) {
 }  // namespace detail
 
 // One update of the model, from the gradient of the mean loss over `batches` on all ranks. `loss_fn` gets a batch,
-// calls the model and returns a LossSum or a Loss; it runs under Autocast in the precision of the scaler. Every rank calls this
-// with equally many batches. A loss that is not finite is an Error on every rank; it names rank, step and the samples
-// of a batch that has `ids` (or `samples.ids`). So is a gradient that is not, unless the loss was scaled.
+// calls the model and returns a LossSum or a Loss; it runs under Autocast in the precision of the scaler. Every rank
+// calls this with equally many batches. A loss that is not finite is an Error on every rank; it names rank, step and
+// the samples of a batch that has `ids` (or `samples.ids`). So is a gradient that is not, unless the loss was scaled.
 template <class Model, class Batches, class LossFn>
 StepResult train_step(Model& model, Optimizer& optimizer, LossScaler& scaler, const Batches& batches, LossFn&& loss_fn,
                       const StepOptions& options) {

@@ -11,33 +11,6 @@
 namespace tandem {
 namespace detail {
 
-// Reads step after step.
-template <class Samples>
-class StepReader {
- public:
-  using Step = decltype(std::declval<Samples&>().next());
-
-  StepReader(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), samples_(samples) {}
-  StepReader(const StepReader&) = delete;
-  StepReader& operator=(const StepReader&) = delete;
-  ~StepReader() { accelerator_.end_loop(); }
-
-  // The micro-batches of this rank; none: the run has ended.
-  Step read() {
-    const auto begin = std::chrono::steady_clock::now();
-    if (!accelerator_.has_next()) return {};
-    Step step = samples_.next();
-    std::vector<BatchName> names;
-    for (const auto& batch : step) names.push_back(name_of(batch));
-    accelerator_.begin_step(std::move(names), std::chrono::steady_clock::now() - begin);
-    return step;
-  }
-
- private:
-  Accelerator& accelerator_;
-  Samples& samples_;
-};
-
 // The end of a loop, which knows by itself when it is over.
 struct LoopEnd {};
 
@@ -58,11 +31,38 @@ class LoopIterator {
 
 }  // namespace detail
 
+// Reads step after step.
+template <class Samples>
+class StepReader {
+ public:
+  using Step = decltype(std::declval<Samples&>().next());
+
+  StepReader(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), samples_(samples) {}
+  StepReader(const StepReader&) = delete;
+  StepReader& operator=(const StepReader&) = delete;
+  ~StepReader() { accelerator_.end_loop(); }
+
+  // The micro-batches of this rank; none: the run has ended.
+  Step read() {
+    const auto begin = std::chrono::steady_clock::now();
+    if (!accelerator_.has_next()) return {};
+    Step step = samples_.next();
+    std::vector<BatchName> names;
+    for (const auto& batch : step) names.push_back(detail::name_of(batch));
+    accelerator_.begin_step(std::move(names), std::chrono::steady_clock::now() - begin);
+    return step;
+  }
+
+ private:
+  Accelerator& accelerator_;
+  Samples& samples_;
+};
+
 // The micro-batches of this rank, step after step. Goes through them once.
 template <class Samples>
 class Batches {
  public:
-  using Step = typename detail::StepReader<Samples>::Step;
+  using Step = typename StepReader<Samples>::Step;
 
   Batches(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), reader_(accelerator, samples) {}
 
@@ -86,24 +86,33 @@ class Batches {
   }
 
   Accelerator& accelerator_;
-  detail::StepReader<Samples> reader_;
+  StepReader<Samples> reader_;
   Step step_;
   std::size_t index_ = 0;
 };
 
-// The steps of a run, of which each trains one or several parts. Goes through them once.
+// The steps of a run, of which each trains one or several parts with names:
+//
+//   auto d = accelerator.prepare("discriminator", discriminator);
+//   accelerator.prepare("discriminator", d_optimizer);       // and the same for the generator
+//   for (auto& step : accelerator.steps(sampler)) {
+//     step.train("discriminator", {.lr = lr}, [&](const auto& batch) { return discriminator_loss(batch); });
+//     step.train("generator", {.lr = lr}, [&](const auto& batch) { return generator_loss(batch); });
+//   }
+//
+// Goes through them once.
 template <class Samples>
 class Steps {
  public:
-  using Step = typename detail::StepReader<Samples>::Step;
+  using Step = typename StepReader<Samples>::Step;
 
   Steps(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), reader_(accelerator, samples) {}
 
   std::int64_t index() const { return index_; }  // of this step, from 0: what a learning rate schedule depends on
   const Step& batches() const { return step_; }  // the micro-batches of this rank
 
-  // One update of the part from the loss of all micro-batches, as train_step does it: `loss_fn` gets a batch and returns
-  // a LossSum or a Loss. The other parts get no gradients meanwhile, neither computed nor exchanged.
+  // One update of the part from the loss of all micro-batches, as train_step does it: `loss_fn` gets a batch and
+  // returns a LossSum or a Loss. The other parts get no gradients meanwhile, neither computed nor exchanged.
   template <class LossFn>
   StepResult train(std::string_view part, const UpdateOptions& options, LossFn&& loss_fn) {
     return accelerator_.train_part(part, detail::micro_batches(step_, loss_fn), options);
@@ -131,7 +140,7 @@ class Steps {
   }
 
   Accelerator& accelerator_;
-  detail::StepReader<Samples> reader_;
+  StepReader<Samples> reader_;
   Step step_;
   std::int64_t index_ = 0;
 };

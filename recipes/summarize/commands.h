@@ -2,7 +2,6 @@
 
 #include <tandem/config.h>
 #include <tandem/precision.h>
-#include <tandem/progress.h>
 #include <tandem/run_worker.h>
 
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "monitor/progress.h"
 #include "recipes/summarize/model.h"
 #include "recipes/summarize/rows.h"
 

@@ -263,5 +263,25 @@ TEST(CheckpointSaver, FinishesTheSaveBeforeItGoes) {
   expect_same(load_checkpoint(fs::path(temp.path()) / "step-00000005"), sample(5));
 }
 
+TEST(CheckpointWeights, AreThoseOfAPartOrOfItsAverage) {
+  const auto value = [](double x) { return torch::full({1}, x); };
+  const Checkpoint one{.model = {{"w", value(1)}, {"buffer", value(2)}},
+                       .optimizer = {{"exp_avg.w", value(3)}, {"ema.average.w", value(4)}, {"ema.updates", value(5)}}};
+  EXPECT_EQ(weights_of(one).at("w").item<double>(), 1);
+  EXPECT_TRUE(has_average(one));
+  const NamedTensors averaged = weights_of(one, {.is_averaged = true});
+  EXPECT_EQ(averaged.size(), 2U);
+  EXPECT_EQ(averaged.at("w").item<double>(), 4);
+  EXPECT_EQ(averaged.at("buffer").item<double>(), 2);
+
+  const Checkpoint parts{.model = {{"g.w", value(1)}, {"d.w", value(2)}},
+                         .optimizer = {{"g.ema-slow.average.w", value(6)}, {"d.exp_avg.w", value(7)}}};
+  EXPECT_EQ(weights_of(parts, {.part = "d"}).at("w").item<double>(), 2);
+  EXPECT_EQ(weights_of(parts, {.is_averaged = true, .part = "g", .average = "slow"}).at("w").item<double>(), 6);
+  EXPECT_FALSE(has_average(parts, {.part = "d"}));
+  EXPECT_EQ(error_of([&] { weights_of(parts, {.is_averaged = true, .part = "d"}); }).kind(), ErrorKind::Checkpoint);
+  EXPECT_NE(error_of([&] { weights_of(parts, {.part = "x"}); }).message().find("'x'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -1,4 +1,4 @@
-#include <tandem/model_size.h>
+#include "monitor/model_size.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
-#include <tandem/model_size.h>
 
 #include <vector>
+
+#include "monitor/model_size.h"
 
 namespace tandem {
 namespace {

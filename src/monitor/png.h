@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tandem/tensorboard.h>
+#include "monitor/tensorboard.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include <tandem/progress.h>
+#include "monitor/progress.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <tandem/progress.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "base/fd.h"
 #include "base/temp_test.h"
 #include "base/text.h"
+#include "monitor/progress.h"
 
 namespace tandem {
 namespace {

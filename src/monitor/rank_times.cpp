@@ -1,4 +1,4 @@
-#include <tandem/rank_times.h>
+#include "monitor/rank_times.h"
 
 #include <algorithm>
 #include <vector>

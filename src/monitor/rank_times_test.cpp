@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
-#include <tandem/rank_times.h>
 
 #include <vector>
 
 #include "base/error_test.h"
+#include "monitor/rank_times.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include <tandem/run_text.h>
+#include "monitor/run_text.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
-#include <tandem/run_text.h>
 
 #include "base/error_test.h"
+#include "monitor/run_text.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,5 @@
-#include <tandem/step_line.h>
-#include <tandem/throughput.h>
+#include "monitor/step_line.h"
+#include "monitor/throughput.h"
 
 #include <vector>
 

@@ -1,8 +1,9 @@
 #include <gtest/gtest.h>
-#include <tandem/step_line.h>
 
 #include <cmath>
 #include <vector>
+
+#include "monitor/step_line.h"
 
 namespace tandem {
 namespace {
@@ -38,6 +39,16 @@ TEST(StepLine, LeavesOutWhatNobodyKnows) {
       step_line(
           {.step = 7, .loss = 0.5, .norm = 12.34, .lr = 0.1, .seconds = 1.239, .per_second = 31.5, .unit = "img/s"}),
       "step 7 | loss 0.5000 | norm 12.3 | lr 1.0e-01 | 1.24 s |  31.5 img/s | 1 rank | eta 0s");
+}
+
+TEST(StepLine, ShowsTheTermsOfALossThatHasSeveral) {
+  StepReport report = sample();
+  report.terms = {{"box", 1.25}};
+  EXPECT_EQ(step_line(report), step_line(sample()));
+  report.terms = {{"box", 1.25}, {"cls", 2.1627}};
+  EXPECT_EQ(step_line(report),
+            "step  120/2000 | loss 3.4127 | box 1.2500 | cls 2.1627 | norm 0.92 | lr 3.0e-04 | 212 ms | 77.1k tok/s | "
+            "mfu 41.3% | 2 ranks | eta 1m02s");
 }
 
 TEST(StepLine, ShowsEpochAndMemoryWhereThereAreSuch) {

@@ -1,4 +1,3 @@
-#include <tandem/tensorboard.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,6 +8,7 @@
 #include "monitor/append_file.h"
 #include "monitor/event_record.h"
 #include "monitor/png.h"
+#include "monitor/tensorboard.h"
 
 namespace tandem {
 namespace {

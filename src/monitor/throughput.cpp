@@ -1,5 +1,4 @@
 #include <tandem/error.h>
-#include <tandem/throughput.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +7,7 @@
 
 #include "base/text.h"
 #include "monitor/numbers.h"
+#include "monitor/throughput.h"
 
 namespace tandem {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
-#include <tandem/throughput.h>
 
 #include "base/error_test.h"
+#include "monitor/throughput.h"
 
 namespace tandem {
 namespace {

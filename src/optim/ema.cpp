@@ -68,6 +68,7 @@ Ema::Ema(const torch::nn::Module& module, torch::nn::Module& average, const EmaO
   for (const auto& [name, parameter] : module.named_parameters().pairs()) take(name, parameter);
   for (const auto& [name, buffer] : module.named_buffers().pairs()) take(name, buffer);
   average.eval();
+  has_own_module_ = true;
 }
 
 void Ema::update() {

@@ -117,5 +117,31 @@ TEST(Ema, RefusesADecayOfOne) {
   EXPECT_EQ(error_of([&] { Ema ema(model, {.ramp = -1}); }).message(), "ramp is -1; it must not be negative");
 }
 
+TEST(Ema, InAModuleOfItsOwnCanBeEvaluatedAtAnyTime) {
+  Scale model;
+  Scale average;
+  average.set(7);
+  Ema ema(model, average, {.decay = 0.75});
+  EXPECT_EQ(average.weight.item<double>(), 1) << "it begins as a copy";
+  model.set(3);
+  ema.update();
+  EXPECT_DOUBLE_EQ(average.weight.item<double>(), 1.5);
+  EXPECT_DOUBLE_EQ(average.tied.item<double>(), 1.5);
+  EXPECT_DOUBLE_EQ(model.weight.item<double>(), 3);
+  EXPECT_DOUBLE_EQ(average.mean.item<double>(), 30) << "buffers are copied";
+  EXPECT_EQ(average.count.item<double>(), 3);
+  EXPECT_FALSE(average.is_training());
+  EXPECT_FALSE(average.weight.requires_grad());
+  EXPECT_TRUE(ema.has_own_module());
+}
+
+TEST(Ema, RefusesAModuleOfAnotherStructure) {
+  Scale model;
+  torch::nn::Linear linear(1, 1);
+  const Error error = error_of([&] { Ema(model, *linear); });
+  EXPECT_EQ(error.kind(), ErrorKind::Config);
+  EXPECT_NE(error.message().find("weight"), std::string::npos) << error.message();
+}
+
 }  // namespace
 }  // namespace tandem

@@ -48,8 +48,8 @@ void AdamW::call_kernel(const Update& update) {
     at::_foreach_add_(steps, 1);
   }
   at::_fused_adamw_(update.parameters, update.gradients, means, squares, {}, steps, update.lr,
-                    update.momentum.value_or(options_.beta1), options_.beta2, update.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false,
-                    if_defined(update.divisor), if_defined(update.found_inf));
+                    update.momentum.value_or(options_.beta1), options_.beta2, update.weight_decay, options_.eps,
+                    /*amsgrad=*/false, /*maximize=*/false, if_defined(update.divisor), if_defined(update.found_inf));
 }
 
 void validate(const SgdOptions& o) {

@@ -372,5 +372,51 @@ TEST(DecayGroups, AreWhatAnOptimizerOfAModuleUses) {
   EXPECT_EQ(Sgd(model, {.momentum = 0.9}).state().front().first, "momentum_buffer.embedding");
 }
 
+// A gradient of 1 and rate 0.5: a group with factor 2 moves by 1, one with weight decay 0.5 by 0.5 * (1 + 0.5 * 4).
+TEST(Sgd, TakesRatesAndWeightDecayByGroupFromStepToStep) {
+  const auto a = torch::full({1}, 4.0).requires_grad_();
+  const auto b = torch::full({1}, 4.0).requires_grad_();
+  Sgd optimizer({{.parameters = {{"a", a}}}, {.parameters = {{"b", b}}}});
+  const auto step = [&] {
+    for (const Tensor& parameter : {a, b}) parameter.mutable_grad() = torch::ones({1});
+    optimizer.update(0.5);
+  };
+  optimizer.set_lr_factor(0, 2);
+  optimizer.set_weight_decay(1, 0.5);
+  step();
+  EXPECT_FLOAT_EQ(a.item<float>(), 3);
+  EXPECT_FLOAT_EQ(b.item<float>(), 2.5);
+  optimizer.set_lr_factor(0, 0);
+  optimizer.set_weight_decay(1, 0);
+  step();
+  EXPECT_FLOAT_EQ(a.item<float>(), 3);
+  EXPECT_FLOAT_EQ(b.item<float>(), 2);
+}
+
+// Buffers of 1, then 0.5 + 1, then 0.9 * 1.5 + 1.
+TEST(Sgd, TakesAMomentumThatChanges) {
+  const auto a = torch::zeros({1}).requires_grad_();
+  Sgd optimizer({{.parameters = {{"a", a}}}}, {.momentum = 0.9});
+  double expected = 0;
+  for (const auto& [momentum, moved] : {std::pair{0.5, 1.0}, {0.5, 1.5}, {0.9, 2.35}}) {
+    optimizer.set_momentum(0, momentum);
+    a.mutable_grad() = torch::ones({1});
+    optimizer.update(1);
+    expected -= moved;
+    EXPECT_FLOAT_EQ(a.item<float>(), static_cast<float>(expected));
+  }
+}
+
+TEST(Optimizer, RefusesSettingsOfGroupsThatMakeNoSense) {
+  const auto a = torch::zeros({1}).requires_grad_();
+  Sgd optimizer({{.parameters = {{"a", a}}}});
+  EXPECT_NE(error_of([&] { optimizer.set_lr_factor(1, 1); }).message().find("group 1"), std::string::npos);
+  EXPECT_NE(error_of([&] { optimizer.set_weight_decay(0, -1); }).message().find("-1"), std::string::npos);
+  EXPECT_EQ(error_of([&] { optimizer.set_momentum(0, 1); }).kind(), ErrorKind::Config);
+  optimizer.set_momentum(0, 0.5);
+  a.mutable_grad() = torch::ones({1});
+  EXPECT_EQ(error_of([&] { optimizer.update(1); }).kind(), ErrorKind::Config) << "it was made without momentum";
+}
+
 }  // namespace
 }  // namespace tandem

@@ -44,12 +44,12 @@ void set_requires_grad(const torch::nn::Module& module, bool value) {
 struct Accelerator::Run {
   // Where the user's loop is.
   enum class Stage {
-    Preparing,    // before batches() or steps()
+    Preparing,  // before batches() or steps()
     BetweenSteps,
-    InStep,       // a micro-batch awaits accumulate(), or a step train()
-    InPass,       // between accumulate() and backward()
-    HasLoss,      // after backward()
-    Updated,      // after the step() or train() that made the update
+    InStep,   // a micro-batch awaits accumulate(), or a step train()
+    InPass,   // between accumulate() and backward()
+    HasLoss,  // after backward()
+    Updated,  // after the step() or train() that made the update
     Ended,
   };
 
@@ -63,7 +63,7 @@ struct Accelerator::Run {
   bool trigger = false;
 
   Stage stage = Stage::Preparing;
-  std::deque<Part> parts = {};  // of which the addresses stay
+  std::deque<PreparedPart> parts = {};  // of which the addresses stay
   std::vector<KeptState> kept = {};
   std::optional<Training> training = {};
   SampleSource source = {};
@@ -96,8 +96,8 @@ struct Accelerator::Run {
   void record_start() const {
     if (place.record_start && comm.world().is_main()) place.record_start();
   }
-  Part& part_of(std::string_view name);
-  Part& only_part();
+  PreparedPart& part_of(std::string_view name);
+  PreparedPart& only_part();
   void check_parts() const;
   std::vector<TrainedPart> trained_parts();
   void begin_monitor();
@@ -124,7 +124,7 @@ const AcceleratorOptions& Accelerator::options() const { return run_->options; }
 
 void Accelerator::add_part(const std::string& name, torch::nn::Module& module, Reducer& reducer) {
   run_->check_preparing("prepare(model)");
-  for (const Part& part : run_->parts) {
+  for (const PreparedPart& part : run_->parts) {
     if (part.name == name) fail_order(str("prepare(): ", part.text(), " was prepared twice"));
     if (part.name.empty() || name.empty()) fail_order("prepare(): of several models each needs a name");
   }
@@ -138,13 +138,13 @@ void Accelerator::add_part(const std::string& name, torch::nn::Module& module, R
                          .scaler = LossScaler(precision(), device())});
 }
 
-Part& Accelerator::Run::part_of(std::string_view name) {
-  const auto part = std::ranges::find(parts, name, &Part::name);
+PreparedPart& Accelerator::Run::part_of(std::string_view name) {
+  const auto part = std::ranges::find(parts, name, &PreparedPart::name);
   if (part != parts.end()) return *part;
   fail_order(name.empty() ? "there is no model yet" : str("there is no part '", name, "'"));
 }
 
-Part& Accelerator::Run::only_part() {
+PreparedPart& Accelerator::Run::only_part() {
   if (parts.size() == 1) return parts.front();
   fail_order("a run of several parts goes over steps(), not over batches()");
 }
@@ -188,6 +188,16 @@ void Accelerator::keep_state(KeptState state) {
   run_->kept.push_back(std::move(state));
 }
 
+EvaluationOptions Accelerator::for_evaluation(EvaluationOptions options) {
+  if (!options.on_progress) {
+    options.on_progress = [this](std::int64_t done, std::int64_t all) { run_->monitor.show_evaluation(done, all); };
+  }
+  // Shared, since the options can be copied. What the caller gave ends last.
+  options.guard = std::make_shared<std::pair<std::shared_ptr<void>, std::unique_ptr<EvaluationGuard>>>(
+      options.guard, std::make_unique<EvaluationGuard>(run_->parts, device(), precision()));
+  return options;
+}
+
 Sampler Accelerator::sampler(std::int64_t num_samples, EpochOrder order) const {
   return {{.num_samples = num_samples,
            .batch_size = run_->plan.batch_size,
@@ -213,7 +223,7 @@ void Accelerator::begin(SampleSource source) {
 
 void Accelerator::Run::check_parts() const {
   if (parts.empty()) fail_order("batches() came before the model and the optimizer");
-  for (const Part& part : parts) {
+  for (const PreparedPart& part : parts) {
     if (part.optimizer == nullptr) fail_order(str("batches() came before the optimizer of ", part.text()));
     tandem::check_parts(part.living_reducer(), *part.optimizer, plan.accumulate, plan.is_exact);
   }
@@ -221,7 +231,7 @@ void Accelerator::Run::check_parts() const {
 
 std::vector<TrainedPart> Accelerator::Run::trained_parts() {
   std::vector<TrainedPart> trained;
-  for (Part& part : parts) {
+  for (PreparedPart& part : parts) {
     trained.push_back({*part.module, *part.optimizer, part.scaler, part.averages, part.name});
   }
   return trained;
@@ -229,7 +239,7 @@ std::vector<TrainedPart> Accelerator::Run::trained_parts() {
 
 void Accelerator::Run::begin_monitor() {
   ModelSize size;
-  for (const Part& part : parts) size += size_of(*part.module, *part.optimizer, options.ddp.wire);
+  for (const PreparedPart& part : parts) size += size_of(*part.module, *part.optimizer, options.ddp.wire);
   monitor.begin({.batch = plan,
                  .model = size,
                  .workload = workload,
@@ -267,7 +277,7 @@ Accelerator::Pass Accelerator::accumulate() {
   Run& run = *run_;
   if (!run.is_in_step()) fail_order("accumulate() outside of the loop over batches()");
   if (run.stage != Run::Stage::InStep) fail_order("accumulate() was called twice for a micro-batch");
-  Part& part = run.only_part();
+  PreparedPart& part = run.only_part();
   if (!run.step) {
     run.step.emplace(part.living_reducer(), *part.optimizer, part.scaler, std::ssize(run.batches),
                      run.training->step_options(/*lr=*/0));
@@ -318,8 +328,9 @@ std::optional<StepResult> Accelerator::step(double lr) {
 StepResult Accelerator::train_part(std::string_view name, std::span<const detail::MicroBatch> batches,
                                    const UpdateOptions& options) {
   Run& run = *run_;
-  if (run.stage != Run::Stage::InStep && run.stage != Run::Stage::Updated) fail_order("train() outside of the loop over steps()");
-  Part& part = run.part_of(name);
+  if (run.stage != Run::Stage::InStep && run.stage != Run::Stage::Updated)
+    fail_order("train() outside of the loop over steps()");
+  PreparedPart& part = run.part_of(name);
   if (part.living_reducer().is_frozen()) {
     fail(ErrorKind::Config, str("accelerator: ", part.text(), " is frozen and cannot be trained"),
          "call unfreeze(module) before, or leave the train() out while it is frozen");
@@ -327,11 +338,11 @@ StepResult Accelerator::train_part(std::string_view name, std::span<const detail
   if (std::ranges::count(run.results, part.name, &PartResult::part) > 0) {
     fail_order(str("train(): ", part.text(), " was trained already in ", run.step_name()));
   }
-  const WithoutGradients others(run.parts, part);
+  const OthersUnchanged others(run.parts, part);
   StepOptions step = run.training->step_options(options.lr, options.max_norm);
   step.part = part.random_key();
-  run.results.push_back({part.name, options.lr,
-                         detail::train_step(part.living_reducer(), *part.optimizer, part.scaler, batches, step)});
+  run.results.push_back(
+      {part.name, options.lr, detail::train_step(part.living_reducer(), *part.optimizer, part.scaler, batches, step)});
   run.stage = Run::Stage::Updated;
   run.update_end = Clock::now();
   return run.results.back().result;
@@ -351,14 +362,15 @@ void Accelerator::Run::show_step() {
               .lr = std::ranges::max_element(results, by_lr)->lr,
               .epoch = before_step.epoch + 1,
               .values = values_of(results)};
-  for (const Part& part : parts) end.exposed += part.living_reducer().stats().exposed;
+  for (const PreparedPart& part : parts) end.exposed += part.living_reducer().stats().exposed;
   monitor.end_step(end);
   update_end = Clock::now();
 }
 
 void Accelerator::end_step() {
   Run& run = *run_;
-  if (run.stage != Run::Stage::Updated) fail_order(str(run.step_name(), " ends without an update: its gradients were not used"));
+  if (run.stage != Run::Stage::Updated)
+    fail_order(str(run.step_name(), " ends without an update: its gradients were not used"));
   const auto evaluated_for = Clock::now() - run.update_end;
   if (!run.results.front().part.empty()) run.show_step();
   run.monitor.leave_out(evaluated_for);
@@ -373,7 +385,7 @@ void Accelerator::end_training(const EventFields& result, const std::vector<Base
                                const std::string& next) {
   Run& run = *run_;
   if (!run.has_begun() || run.stage == Run::Stage::Ended) return;
-  if (run.stage == Run::Stage::Updated) end_step();                   // the user left the loop in the middle
+  if (run.stage == Run::Stage::Updated) end_step();             // the user left the loop in the middle
   if (run.is_in_step()) run.source.set_state(run.before_step);  // its samples are still to come
   run.stage = Run::Stage::Ended;
   if (run.training->has_next()) run.training->save();

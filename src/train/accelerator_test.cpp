@@ -336,5 +336,34 @@ TEST(Accelerator, TurnsRecomputeOnWhereTheModelOffersIt) {
   EXPECT_TRUE(frugal->recompute);
 }
 
+// The weight is 0 and becomes -1 after a step of rate 1 with gradient 1; the average of decay 0.5 is then -0.5.
+TEST(Accelerator, EvaluatesWithAveragedWeightsInEvalModeWithoutGradients) {
+  Accelerator accelerator(options_of({.batch_size = 4}, 1));
+  Line line;
+  auto model = accelerator.prepare(line);
+  Sgd optimizer(*line);
+  accelerator.prepare(optimizer);
+  Ema average(*line, {.decay = 0.5});
+  accelerator.prepare(average);
+  Sampler sampler = accelerator.sampler(37);
+  Sampler held_out = evaluation_sampler(5, 2, accelerator.world());
+  for (const SampleBatch& batch : accelerator.batches(sampler)) {
+    static_cast<void>(batch);
+    const auto pass = accelerator.accumulate();
+    accelerator.backward(model(torch::ones({1})).sum());
+    accelerator.step(1);
+  }
+  std::vector<std::int64_t> ids;
+  for (const SampleBatch& batch : accelerator.evaluate(held_out)) {
+    ids.insert(ids.end(), batch.ids.begin(), batch.ids.end());
+    EXPECT_EQ(line->value(), -0.5);
+    EXPECT_FALSE(line->is_training());
+    EXPECT_FALSE(model(torch::ones({1})).requires_grad());
+  }
+  EXPECT_EQ(ids, (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(line->value(), -1);
+  EXPECT_TRUE(line->is_training());
+}
+
 }  // namespace
 }  // namespace tandem

@@ -1,6 +1,7 @@
 #include "train/part.h"
 
 #include <tandem/error.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 
@@ -9,25 +10,45 @@
 
 namespace tandem {
 
-Reducer& Part::living_reducer() const {
+Reducer& PreparedPart::living_reducer() const {
   if (const auto alive = reducer.lock()) return *alive;
   fail(ErrorKind::Config, str("accelerator: what prepare() returned for ", text(), " is gone"),
        "keep it as long as the loop: `auto model = accelerator.prepare(net)`");
 }
 
-std::uint64_t Part::random_key() const { return name.empty() ? 0 : 1 + std::uint64_t{crc32c(name)}; }
+std::uint64_t PreparedPart::random_key() const { return name.empty() ? 0 : 1 + std::uint64_t{crc32c(name)}; }
 
-WithoutGradients::WithoutGradients(const std::deque<Part>& parts, const Part& except) {
-  for (const Part& part : parts) {
-    if (&part == &except) continue;
-    for (const torch::Tensor& parameter : part.living_reducer().trained_parameters()) {
-      if (parameter.requires_grad()) silenced_.push_back(parameter.requires_grad_(false));
+OthersUnchanged::OthersUnchanged(const std::deque<PreparedPart>& parts, const PreparedPart& trained) {
+  for (const PreparedPart& part : parts) {
+    if (&part == &trained) continue;
+    const Reducer& reducer = part.living_reducer();
+    for (const torch::Tensor& parameter : reducer.trained_parameters()) {
+      if (parameter.requires_grad()) without_gradient_.push_back(parameter.requires_grad_(false));
     }
+    for (const torch::Tensor& buffer : reducer.buffers()) buffers_.emplace_back(buffer, buffer.detach().clone());
   }
 }
 
-WithoutGradients::~WithoutGradients() {
-  for (const torch::Tensor& parameter : silenced_) parameter.requires_grad_(true);
+OthersUnchanged::~OthersUnchanged() {
+  const torch::NoGradGuard no_grad;
+  for (const torch::Tensor& parameter : without_gradient_) parameter.requires_grad_(true);
+  for (const auto& [buffer, copy] : buffers_) buffer.copy_(copy);
+}
+
+EvaluationGuard::EvaluationGuard(const std::deque<PreparedPart>& parts, torch::Device device, Precision precision)
+    : autocast_(device.type(), precision) {
+  for (const PreparedPart& part : parts) {
+    for (const auto& layer : part.module->modules()) modes_.emplace_back(layer.get(), layer->is_training());
+    part.module->eval();
+    const auto average =
+        std::ranges::find_if(part.averages, [](const auto& a) { return !a.average->has_own_module(); });
+    if (average != part.averages.end()) averages_.emplace_back(*average->average);
+  }
+}
+
+// Layers come after the module that they belong to, whose mode they get first.
+EvaluationGuard::~EvaluationGuard() {
+  for (const auto& [layer, was_training] : modes_) layer->train(was_training);
 }
 
 StepResult joined(const std::vector<PartResult>& parts) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tandem/autocast.h>
+#include <tandem/ema.h>
 #include <tandem/event_log.h>
 #include <tandem/training.h>
 
@@ -7,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ddp/reducer.h"
@@ -14,7 +17,7 @@
 namespace tandem {
 
 // A part of a run as its Accelerator knows it: a model with the optimizer that trains it.
-struct Part {
+struct PreparedPart {
   std::string name;  // empty: the only one
   torch::nn::Module* module;
   std::weak_ptr<Reducer> reducer;
@@ -27,16 +30,32 @@ struct Part {
   std::uint64_t random_key() const;  // StepOptions::part
 };
 
-// While it lives, backward passes compute no gradients for the parameters of these parts.
-class WithoutGradients {
+// Keeps a pass over one part from changing the others: while it lives they get no gradients, and afterwards their
+// buffers, such as the statistics of a batch norm, are as they were before.
+class OthersUnchanged {
  public:
-  WithoutGradients(const std::deque<Part>& parts, const Part& except);
-  ~WithoutGradients();
-  WithoutGradients(const WithoutGradients&) = delete;
-  WithoutGradients& operator=(const WithoutGradients&) = delete;
+  OthersUnchanged(const std::deque<PreparedPart>& parts, const PreparedPart& trained);
+  ~OthersUnchanged();
+  OthersUnchanged(const OthersUnchanged&) = delete;
+  OthersUnchanged& operator=(const OthersUnchanged&) = delete;
 
  private:
-  std::vector<torch::Tensor> silenced_;
+  std::vector<torch::Tensor> without_gradient_;
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> buffers_;  // with a copy of each
+};
+
+// While it lives, the models are in eval mode and have their averaged weights, and autocast is on.
+class EvaluationGuard {
+ public:
+  EvaluationGuard(const std::deque<PreparedPart>& parts, torch::Device device, Precision precision);
+  ~EvaluationGuard();
+  EvaluationGuard(const EvaluationGuard&) = delete;
+  EvaluationGuard& operator=(const EvaluationGuard&) = delete;
+
+ private:
+  std::vector<std::pair<torch::nn::Module*, bool>> modes_;  // of each layer: whether it was in training mode
+  std::deque<AveragedWeights> averages_;
+  Autocast autocast_;
 };
 
 // What a step did to a part.

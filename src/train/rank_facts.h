@@ -1,13 +1,14 @@
 #pragma once
 
 #include <tandem/ddp.h>
-#include <tandem/model_size.h>
 #include <tandem/optimizer.h>
 #include <tandem/precision.h>
 #include <tandem/units.h>
 #include <torch/types.h>
 
 #include <string>
+
+#include "monitor/model_size.h"
 
 namespace tandem {
 

@@ -1,6 +1,6 @@
 #include "train/run_monitor.h"
 
-#include <tandem/run_text.h>
+#include "monitor/run_text.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -289,6 +289,11 @@ void RunMonitor::log(const EventFields& values) {
   if (!events_) return;
   events_->write(merge({{"event", "log"}, {"step", step_}}, values));
   for (const auto& [name, value] : values) add_to(*board_, name, value, step_);
+}
+
+void RunMonitor::show_evaluation(std::int64_t done, std::int64_t all) {
+  if (progress_)
+    progress_->update(str("evaluating ", done, '/', all), static_cast<double>(done) / static_cast<double>(all));
 }
 
 void RunMonitor::print(std::string_view line) {

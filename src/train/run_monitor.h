@@ -3,12 +3,8 @@
 #include <tandem/batch_plan.h>
 #include <tandem/communicator.h>
 #include <tandem/event_log.h>
-#include <tandem/model_size.h>
 #include <tandem/monitor_options.h>
 #include <tandem/precision.h>
-#include <tandem/rank_times.h>
-#include <tandem/step_line.h>
-#include <tandem/tensorboard.h>
 #include <tandem/train_step.h>
 #include <unistd.h>
 
@@ -20,6 +16,13 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "monitor/model_size.h"
+#include "monitor/progress.h"
+#include "monitor/rank_times.h"
+#include "monitor/step_line.h"
+#include "monitor/tensorboard.h"
+#include "monitor/throughput.h"
 
 namespace tandem {
 
@@ -86,6 +89,9 @@ class RunMonitor {
 
   // Shows and records a step. Every 100 steps ranks compare their times, and one that holds the others up is named.
   void end_step(const StepEnd& end);
+
+  // How far an evaluation has come.
+  void show_evaluation(std::int64_t done, std::int64_t all);
 
   // Numbers and texts of the user's own, at the step that was last.
   void log(const EventFields& values);

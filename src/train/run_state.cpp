@@ -2,8 +2,8 @@
 
 #include <tandem/error.h>
 #include <torch/nn/module.h>
-#include <torch/version.h>
 #include <torch/utils.h>
+#include <torch/version.h>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -13,7 +13,6 @@ namespace tandem {
 namespace {
 
 using torch::Tensor;
-
 
 Json::Object json_facts(const RunState& run) {
   return {{"exact", run.plan.is_exact},
@@ -159,7 +158,8 @@ Json json_of_scalers(const std::vector<TrainedPart>& parts) {
 }
 
 void load_scalers(const std::vector<TrainedPart>& parts, const Json& json) {
-  for (const TrainedPart& part : parts) part.scaler.load_state(scaler_state(part.name.empty() ? json : json.at(part.name)));
+  for (const TrainedPart& part : parts)
+    part.scaler.load_state(scaler_state(part.name.empty() ? json : json.at(part.name)));
 }
 
 // A checkpoint of a program that did not keep something under that name leaves it as it is.

@@ -18,8 +18,8 @@ enum class Buffers {
   Restart,   // each starts with those of the beginning of the step, and what the first one leaves stays: exact mode
 };
 
-// Adds up the gradients of the micro-batches of a step along the tree of exact mode, of which this rank's are a subtree.
-// Terms of the loss with different counts have sums of their own until the total counts are known.
+// Adds up the gradients of the micro-batches of a step along the tree of exact mode, of which this rank's are a
+// subtree. Terms of the loss with different counts have sums of their own until the total counts are known.
 class ShardSum {
  public:
   ShardSum(Reducer& reducer, Buffers buffers);

@@ -201,19 +201,25 @@ StepResult Step::update(double lr, double max_norm) {
 // Leaves in `.grad` the sum over all ranks: what becomes the gradient of the mean when divided by the count of the
 // reference term.
 Tally Step::reduce() {
-  if (!shards_) {
-    if (num_batches_ == 0) {
-      reducer_.reduce();  // the other ranks need to know that nothing comes from here
-    } else {
-      reducer_.finish();
-    }
-    return losses_.total();
+  if (groups_.size() > 1) return reduce_groups();
+  if (shards_) {
+    shards_->reduce(std::vector<double>(1, 1.0));
+  } else if (num_batches_ == 0) {
+    reducer_.reduce();  // the other ranks need to know that nothing comes from here
+  } else {
+    reducer_.finish();
   }
+  return losses_.total();
+}
+
+// Each group is weighted by its total count, which has to be known first.
+Tally Step::reduce_groups() {
   const Tally total = losses_.total();
+  const double reference = total.terms[reference_term(total)].divisor();
   std::vector<double> factors;
   for (const std::size_t term : groups_) {
     const double divisor = total.terms[term].divisor();
-    factors.push_back(divisor > 0 ? total.terms[reference_term(total)].divisor() / divisor : 0);
+    factors.push_back(divisor > 0 ? reference / divisor : 0);
   }
   shards_->reduce(factors);
   return total;

@@ -48,6 +48,7 @@ class Step {
   void agree_on_normalizer(double count);
   void differentiate(const Loss& loss);
   Tally reduce();
+  Tally reduce_groups();
   StepResult update_by_mean_of(double count, double lr, double max_norm);
   void check_result(const StepResult& result) const;
 

@@ -44,9 +44,9 @@ TEST(TrainStep, WantsOneNumberForALoss) {
     return error_of([&] { train_step(model, optimizer, scaler, std::vector{0}, [&](int) { return loss; }, {}); })
         .message();
   };
-  EXPECT_EQ(message_of({torch::ones({3}), 3}), "training: the loss of a micro-batch is 3 numbers for a count of 3");
-  EXPECT_EQ(message_of({{}, 1}), "training: the loss of a micro-batch is nothing for a count of 1");
-  EXPECT_EQ(message_of({torch::ones({}), -1}), "training: the loss of a micro-batch is 1 numbers for a count of -1");
+  EXPECT_NE(message_of({torch::ones({3}), 3}).find("3 elements"), std::string::npos);
+  EXPECT_NE(message_of({{}, 1}).find("no value"), std::string::npos);
+  EXPECT_NE(message_of({torch::ones({}), -1}).find("count -1"), std::string::npos);
 }
 
 TEST(TrainStep, NamesAFewOfManySamples) {
@@ -64,8 +64,9 @@ TEST(TrainStep, WantsSomethingToCount) {
   Communicator comm = Communicator::join();
   LineModel model(Line(), comm);
   Sgd optimizer(*model.module());
-  EXPECT_EQ(error_of([&] { step_of(model, optimizer, {{}}, {.step = 3}); }).message(),
-            "training: the losses of step 4 count nothing");
+  const Error error = error_of([&] { step_of(model, optimizer, {{}}, {.step = 3}); });
+  EXPECT_EQ(error.kind(), ErrorKind::Data);
+  EXPECT_NE(error.message().find("step 4 has a count of 0"), std::string::npos) << error.message();
 }
 
 TEST(TrainStep, WantsALearningRateThatIsANumber) {

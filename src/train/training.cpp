@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kCheckReplicasEvery = 100;  // steps
-constexpr char kSave = 's';  // a wish
+constexpr char kSave = 's';                        // a wish
 
 // Where a run starts.
 struct ResumePoint {

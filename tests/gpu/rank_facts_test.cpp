@@ -1,10 +1,10 @@
 #include "train/rank_facts.h"
 
-#include <tandem/throughput.h>
 #include <torch/torch.h>
 
 #include "base/text.h"
 #include "gpu/gpu_test.h"
+#include "monitor/throughput.h"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-#include <tandem/tensorboard.h>
+#include "monitor/tensorboard.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tandem/monitor_options.h>
+
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -26,17 +28,6 @@ std::optional<Peak> find_peak(std::string_view device_name, std::string_view pre
 
 // Of a device that is not in the table, such as a CPU, from measured matrix products.
 Peak measured_peak(double flops_per_second, std::string_view device_name);
-
-struct PeakOptions {
-  std::optional<double> peak_tflops = {};
-};
-
-template <class Visitor>
-void visit_fields(PeakOptions& o, Visitor&& field) {
-  field("peak-tflops", o.peak_tflops, "peak TFLOP/s of one device, for mfu; default: from a table of devices");
-}
-
-void validate(const PeakOptions& options);
 
 // From the options, else from the table.
 std::optional<Peak> choose_peak(const PeakOptions& options, std::string_view device_name, std::string_view precision);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <tandem/rank_times.h>
 #include <tandem/units.h>
 
 #include <cstdint>
@@ -8,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "monitor/rank_times.h"
 
 namespace tandem {
 

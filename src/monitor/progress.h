@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tandem/monitor_options.h>
+
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -7,15 +9,6 @@
 #include <string_view>
 
 namespace tandem {
-
-struct ProgressOptions {
-  bool progress = true;
-};
-
-template <class Visitor>
-void visit_fields(ProgressOptions& o, Visitor&& field) {
-  field("progress", o.progress, "show the progress line");
-}
 
 enum class ProgressStyle {
   Bar,    // one line, redrawn in place at the bottom of a terminal
