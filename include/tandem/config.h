@@ -27,18 +27,19 @@ struct ProgramText {
   std::vector<std::string> examples;    // complete command lines
   std::string environment_prefix = {};  // "PET_": the variable PET_MAX_RESTARTS sets max-restarts; empty: no variables
   std::vector<Refusal> refused = {};
+  bool flags_anywhere = false;  // flags may also follow the arguments
 };
 
 // The result of loading a configuration.
 struct LoadedConfig {
   std::vector<Field> fields;        // refer to the loaded configuration, which must outlive them
-  std::vector<std::string> rest;    // the first word that is not a flag, and everything after it
+  std::vector<std::string> rest;    // the arguments: the first word that is not a flag, and everything after it
   std::optional<std::string> text;  // of --help or --dump-config: print it and exit
 };
 
 // Sets `fields` from the file of --config, then from environment variables with the program's prefix, then from the
-// flags in `args` (default < file < environment < flag), and calls `validate`. An invalid value is an Error that names
-// the value, what is expected and where it was set.
+// flags in `args` (default < preset < file < environment < flag, wherever the preset itself is set), and calls
+// `validate`. An invalid value is an Error that names the value, what is expected and where it was set.
 LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string> args, const ProgramText& program,
                          const std::function<void()>& validate);
 

@@ -2,6 +2,7 @@
 
 #include <tandem/value.h>
 
+#include <concepts>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ struct Field {
   std::vector<std::string> aliases;  // other names of the flag; "n" is -n
   std::string help;                  // what it means
   std::string allowed;               // the expected values: "an integer"
+  std::vector<std::string> choices;  // the names of the values of an enum
   std::string section;               // title in --help; empty: the part of the name before the dot
   ValueShape shape = ValueShape::Plain;
   bool list = false;
@@ -24,7 +26,8 @@ struct Field {
   bool optional = false;
   std::function<Written()> get;
   std::function<bool(const Written&)> set;  // false: invalid value, nothing changed
-  Written default_value;                    // the value when the fields were listed
+  std::function<void()> apply_preset;       // of a preset: gives all settings the values of the preset that is set
+  Written default_value;                    // the value when the fields were listed, or that of the preset
   std::string source;                       // "run.yaml:3", "--lr"; empty: default
 
   bool is_default() const { return get() == default_value; }
@@ -43,6 +46,9 @@ struct Field {
 // A field that is such a struct itself gives dotted names; one without a name, field("", o.life, "life and death"),
 // gives plain names under that title in --help. "nproc,n" is the name `nproc` with the short flag -n.
 // A function `void validate(const OptimizerOptions&)` beside it, if there is one, is called after loading.
+//
+// A field that is an enum with a function `TrainOptions preset_options(Preset)` beside it, where TrainOptions is the
+// struct it belongs to, is a preset: what that function returns replaces the defaults.
 template <class Config>
 concept HasFields = requires(Config& config) {
   visit_fields(config, [](std::string_view, auto&, std::string_view) {});
@@ -56,6 +62,11 @@ struct FieldName {
 };
 FieldName field_name(std::string_view prefix, std::string_view names);
 
+template <class Value, class Config>
+concept IsPresetOf = std::is_enum_v<Value> && requires(Value value) {
+  { preset_options(value) } -> std::same_as<Config>;
+};
+
 template <class Value>
 Field make_field(FieldName name, Value& value, std::string_view help) {
   using Format = ValueFormat<Value>;
@@ -64,6 +75,9 @@ Field make_field(FieldName name, Value& value, std::string_view help) {
   field.aliases = std::move(name.aliases);
   field.help = help;
   field.allowed = Format::allowed();
+  if constexpr (std::is_enum_v<Value>) {
+    for (const auto& [choice, unused] : enum_names(Value{})) field.choices.push_back(choice);
+  }
   field.shape = Format::kShape;
   field.list = Format::kList;
   field.repeated = kIsRepeated<Value>;
@@ -82,12 +96,20 @@ Field make_field(FieldName name, Value& value, std::string_view help) {
 template <HasFields Config>
 void collect_fields(Config& config, std::string_view prefix, std::string_view section, std::vector<Field>& fields) {
   visit_fields(config, [&](std::string_view names, auto& value, std::string_view help) {
+    using Value = std::remove_reference_t<decltype(value)>;
     FieldName name = field_name(prefix, names);
-    if constexpr (HasFields<std::remove_reference_t<decltype(value)>>) {
+    if constexpr (HasFields<Value>) {
       collect_fields(value, names.empty() ? prefix : name.name, names.empty() ? help : section, fields);
     } else {
       fields.push_back(make_field(std::move(name), value, help));
       fields.back().section = section;
+      if constexpr (IsPresetOf<Value, Config>) {
+        fields.back().apply_preset = [&config, &value] {
+          const Value preset = value;
+          config = preset_options(preset);
+          value = preset;
+        };
+      }
     }
   });
 }

@@ -8,6 +8,7 @@
 #include "base/worker_env.h"
 #include "config/fields.h"
 #include "config/flags.h"
+#include "config/yaml.h"
 
 namespace tandem {
 namespace {
@@ -18,12 +19,46 @@ void set_from_flag(Field& field, const GivenFlag& given, const ProgramText& prog
   set_field(field, value, flag, ErrorKind::Usage, str(program.name, ": ", flag));
 }
 
+// Where settings are given, in rising order of precedence, but for the environment.
+struct GivenSettings {
+  std::vector<GivenSetting> file;
+  std::vector<GivenFlag> flags;
+};
+
 void set_from_environment(Field& field, const ProgramText& program) {
   for (const std::string& name : variable_names(field, program.environment_prefix)) {
     const auto text = environment_variable(name);
     if (!text) continue;
     set_field(field, flag_value(field, *text), name, ErrorKind::Config, str(program.name, ": ", name));
     return;
+  }
+}
+
+enum class Wanted { Presets, Others };
+
+void set_fields(std::vector<Field>& fields, const GivenSettings& given, const ProgramText& program, Wanted wanted) {
+  const auto is_wanted = [&](const Field& field) {
+    return static_cast<bool>(field.apply_preset) == (wanted == Wanted::Presets);
+  };
+  for (const GivenSetting& setting : given.file) {
+    if (is_wanted(fields[setting.field])) set_from_file(fields[setting.field], setting);
+  }
+  for (Field& field : fields) {
+    if (is_wanted(field)) set_from_environment(field, program);
+  }
+  for (const GivenFlag& flag : given.flags) {
+    if (flag.field < fields.size() && is_wanted(fields[flag.field])) set_from_flag(fields[flag.field], flag, program);
+  }
+}
+
+// Before any other setting is set: its values are the defaults that the others change.
+void apply_presets(std::vector<Field>& fields) {
+  for (const Field& preset : fields) {
+    if (!preset.apply_preset || preset.is_default()) continue;
+    preset.apply_preset();
+    for (Field& field : fields) {
+      if (!field.apply_preset) field.default_value = field.get();
+    }
   }
 }
 
@@ -60,21 +95,22 @@ LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string>
   LoadOptions options;
   std::vector<Field> all = fields;
   std::ranges::move(fields_of(options), std::back_inserter(all));
-  GivenFlags given = parse_flags(all, args, program);
+  GivenFlags parsed = parse_flags(all, args, program);
 
-  for (const GivenFlag& flag : given.flags) {
+  for (const GivenFlag& flag : parsed.flags) {
     if (flag.field >= fields.size()) set_from_flag(all[flag.field], flag, program);
   }
+  const bool has_file = options.config && !options.help;
+  const GivenSettings given{.file = has_file ? read_yaml(fields, *options.config, {}) : std::vector<GivenSetting>(),
+                            .flags = std::move(parsed.flags)};
+  set_fields(fields, given, program, Wanted::Presets);
+  apply_presets(fields);
   if (options.help) return {.fields = {}, .rest = {}, .text = config_help(fields, program)};
-  if (options.config) load_yaml(fields, *options.config);
-  for (Field& field : fields) set_from_environment(field, program);
-  for (const GivenFlag& flag : given.flags) {
-    if (flag.field < fields.size()) set_from_flag(fields[flag.field], flag, program);
-  }
+  set_fields(fields, given, program, Wanted::Others);
   validate_with_sources(validate, fields);
   std::optional<std::string> text;
   if (options.dump_config) text = config_yaml(fields);
-  return {.fields = std::move(fields), .rest = std::move(given.rest), .text = std::move(text)};
+  return {.fields = std::move(fields), .rest = std::move(parsed.rest), .text = std::move(text)};
 }
 
 }  // namespace tandem

@@ -25,8 +25,8 @@ std::string written_text(const Written& written) {
 
 std::string canonical_name(std::string_view name) { return replace_all(std::string(name), "_", "-"); }
 
-Field* find_field(std::span<Field> fields, std::string_view name) {
-  for (Field& field : fields) {
+const Field* find_field(std::span<const Field> fields, std::string_view name) {
+  for (const Field& field : fields) {
     if (field.name == name || std::ranges::count(field.aliases, name) > 0) return &field;
   }
   return nullptr;
@@ -64,8 +64,10 @@ void set_field(Field& field, const Written& written, const std::string& source, 
   if (!field.set(written)) {
     const bool is_missing = std::holds_alternative<std::monostate>(written);
     const std::string given = is_missing ? "no value" : str("invalid value '", written_text(written), '\'');
+    const auto meant = nearest(written_text(written), field.choices);
     fail(kind, str(where, ": ", given, ", expected ", field.allowed),
-         str(field.name, ": ", field.help, " (default ", written_text(field.default_value), ')'));
+         meant ? str("did you mean ", *meant, '?')
+               : str(field.name, ": ", field.help, " (default ", written_text(field.default_value), ')'));
   }
   field.source = source;
 }

@@ -18,7 +18,7 @@ std::string written_text(const Written& written);
 std::string canonical_name(std::string_view name);
 
 // The field with that canonical name or alias, or nullptr.
-Field* find_field(std::span<Field> fields, std::string_view name);
+const Field* find_field(std::span<const Field> fields, std::string_view name);
 
 std::vector<std::string> field_names(std::span<const Field> fields);
 

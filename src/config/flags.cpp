@@ -116,7 +116,11 @@ std::vector<std::string> flag_names(const Field& field) {
   return names;
 }
 
-GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::string> args, const ProgramText& program) {
+namespace {
+
+// Up to the first argument.
+GivenFlags parse_leading_flags(std::span<const Field> fields, std::span<const std::string> args,
+                               const ProgramText& program) {
   CLI::App app;
   app.set_help_flag();
   app.prefix_command();
@@ -137,6 +141,28 @@ GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::strin
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (options[i]->count() > 0) given.flags.push_back({.field = i, .texts = options[i]->results()});
   }
+  return given;
+}
+
+void merge(std::vector<GivenFlag>& flags, const GivenFlag& later) {
+  const auto earlier = std::ranges::find(flags, later.field, &GivenFlag::field);
+  if (earlier == flags.end()) return flags.push_back(later);
+  earlier->texts.insert(earlier->texts.end(), later.texts.begin(), later.texts.end());
+}
+
+}  // namespace
+
+GivenFlags parse_flags(std::span<const Field> fields, std::span<const std::string> args, const ProgramText& program) {
+  GivenFlags given = parse_leading_flags(fields, args, program);
+  if (!program.flags_anywhere) return given;
+  std::vector<std::string> arguments;
+  while (!given.rest.empty()) {
+    arguments.push_back(given.rest.front());
+    const GivenFlags more = parse_leading_flags(fields, std::span(given.rest).subspan(1), program);
+    for (const GivenFlag& flag : more.flags) merge(given.flags, flag);
+    given.rest = more.rest;
+  }
+  given.rest = std::move(arguments);
   return given;
 }
 

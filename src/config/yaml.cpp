@@ -5,7 +5,9 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/json.h"
@@ -59,10 +61,10 @@ bool has_more_than_one_document(const std::string& text) {
   return parser.HandleNextDocument(skipper) && parser.HandleNextDocument(skipper);
 }
 
-// Sets the field of each key of a file.
+// Finds the field of each key of a file.
 class YamlReader {
  public:
-  YamlReader(std::span<Field> fields, std::filesystem::path path, std::span<const Refusal> refused)
+  YamlReader(std::span<const Field> fields, std::filesystem::path path, std::span<const Refusal> refused)
       : fields_(fields), path_(std::move(path)), refused_(refused) {}
 
   void read_section(const YAML::Node& section, const std::string& prefix) {
@@ -73,16 +75,19 @@ class YamlReader {
     }
   }
 
+  std::vector<GivenSetting> settings() && { return std::move(settings_); }
+
  private:
   void read_entry(const YAML::Node& key, const std::string& name, const YAML::Node& value) {
     if (is_section(name)) return read_subsection(key, name, value);
-    Field* field = find_field(fields_, name);
-    const std::string where = place(path_, key.Mark());
+    const Field* field = find_field(fields_, name);
     if (field == nullptr) return read_unknown(key, name, value);
-    if (field->source.starts_with(str(path_, ':'))) {
-      fail_at(key, str("duplicate setting ", name, ", first set at ", field->source), "remove one of the two lines");
+    const std::size_t index = field - fields_.data();
+    const auto first = std::ranges::find(settings_, index, &GivenSetting::field);
+    if (first != settings_.end()) {
+      fail_at(key, str("duplicate setting ", name, ", first set at ", first->where), "remove one of the two lines");
     }
-    set_field(*field, written(*field, value), where, ErrorKind::Config, str(where, ": ", name));
+    settings_.push_back({.field = index, .value = written(*field, value), .where = place(path_, key.Mark())});
   }
 
   void read_subsection(const YAML::Node& key, const std::string& name, const YAML::Node& value) {
@@ -127,9 +132,10 @@ class YamlReader {
     fail(ErrorKind::Config, str(place(path_, node.Mark()), ": ", sentence), hint);
   }
 
-  std::span<Field> fields_;
+  std::span<const Field> fields_;
   std::filesystem::path path_;
   std::span<const Refusal> refused_;
+  std::vector<GivenSetting> settings_;
 };
 
 std::string quoted(const Field& field, const std::string& text) {
@@ -148,7 +154,8 @@ std::string yaml_value(const Field& field) {
 
 }  // namespace
 
-void load_yaml(std::span<Field> fields, const std::filesystem::path& path, std::span<const Refusal> refused) {
+std::vector<GivenSetting> read_yaml(std::span<const Field> fields, const std::filesystem::path& path,
+                                    std::span<const Refusal> refused) {
   std::string text = read_file(path, ErrorKind::Config);
   // yaml-cpp accepts an unclosed quote if the file ends in a newline, and swallows every setting
   // that followed the quote. A comment as the last line makes it an error.
@@ -159,16 +166,26 @@ void load_yaml(std::span<Field> fields, const std::filesystem::path& path, std::
            "remove lines `---` and `...`, and a comma at the start");
     }
     const YAML::Node document = YAML::Load(text);
-    if (document.IsNull()) return;
+    if (document.IsNull()) return {};
     if (!document.IsMap()) {
       fail(ErrorKind::Config, str(place(path, document.Mark()), ": the file is not a YAML mapping"),
            "write one `name: value` per line");
     }
-    YamlReader(fields, path, refused).read_section(document, "");
+    YamlReader reader(fields, path, refused);
+    reader.read_section(document, "");
+    return std::move(reader).settings();
   } catch (const YAML::Exception& error) {
     fail(ErrorKind::Config, str(place(path, error.mark), ": not YAML: ", error.msg),
          "write one `name: value` per line; quote texts that contain ':' or '#'");
   }
+}
+
+void set_from_file(Field& field, const GivenSetting& setting) {
+  set_field(field, setting.value, setting.where, ErrorKind::Config, str(setting.where, ": ", field.name));
+}
+
+void load_yaml(std::span<Field> fields, const std::filesystem::path& path, std::span<const Refusal> refused) {
+  for (const GivenSetting& setting : read_yaml(fields, path, refused)) set_from_file(fields[setting.field], setting);
 }
 
 std::optional<std::vector<std::string>> parse_yaml_list(std::string_view text) {
