@@ -130,7 +130,7 @@ def bpe_row(programs: pathlib.Path, scratch: pathlib.Path) -> Bench:
 
 def rouge_row(programs: pathlib.Path) -> Bench:
     return Bench("rouge", "us", goal=150, limit=100, peer_name="rouge-score", tolerance=1e-9, missing=missing_packages("rouge_score"),
-                 round=rouge_round(HERE.parent / "src" / "text" / "packages.csv"),
+                 round=rouge_round(HERE.parent / "recipes" / "summarize" / "packages.csv"),
                  ours=[str(programs / "rouge")], peer=[sys.executable, str(HERE / "rouge" / "rouge_score_peer.py")])
 
 

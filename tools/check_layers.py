@@ -19,12 +19,13 @@ from source_tree import CPP, Finding, line_of, list_files, report, view
 
 # What each module may include besides base and itself.
 TRAIN = {"config", "comm", "data", "amp", "kernels", "optim", "ddp", "checkpoint", "monitor"}
-RECIPES = {"train", "models", "config", "data", "amp", "optim", "monitor", "checkpoint", "text"}
+RECIPE = TRAIN | {"train"}
+RECIPES = {"recipe", "train", "comm", "models", "config", "data", "amp", "optim", "monitor", "checkpoint", "text"}
 EVERY = TRAIN | RECIPES | {"launch"}
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(), "config": set(), "comm": set(), "data": set(), "amp": set(), "kernels": set(), "text": set(),
     "optim": {"kernels"}, "launch": {"config"}, "ddp": {"comm"}, "checkpoint": {"comm"}, "monitor": {"comm"},
-    "train": TRAIN, "models": {"kernels"}, "recipes": RECIPES, "cli": {"config", "launch"},
+    "train": TRAIN, "models": {"kernels"}, "recipe": RECIPE, "recipes": RECIPES, "cli": {"config", "launch"},
     "tandem": EVERY, "examples": EVERY | {"tandem"}, "tools": set(), "tests": EVERY, "bench": EVERY,
 }
 UNCHECKED = {"tests", "bench"}
@@ -50,7 +51,9 @@ TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
 TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text"}
 TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors; of train, what comes before
     r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
-    r"|src/train/(resume|run_environment|run_files|run_folder|self_launch)(_test)?\.|include/tandem/(checkpoint_folder|run_options)\.h")
+    r"|src/train/(resume|run_environment|run_files|run_folder|self_launch)(_test)?\."
+    r"|src/recipe/(?!(optimization|optimize_options|prediction|recipe|run_commands|trained_options)(_test)?\.)"
+    r"|include/tandem/(checkpoint_folder|run_options)\.h")
 LINKED = ("include/", "src/", "models/", "recipes/")
 TESTS = ("*_test.cpp", "*_test.cu", "*_test.h", "tests/*")
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {

@@ -7,7 +7,7 @@
 
 #include "models/gpt2/gpt2.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
 std::int64_t TokenBatch::num_tokens(std::int64_t num_rows) const {
   return std::accumulate(lengths.begin(), lengths.begin() + num_rows, std::int64_t{0});
@@ -37,4 +37,4 @@ TokenBatch make_batch(const std::vector<TokenFile::Sample>& samples, TokenId pad
   return batch;
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -6,21 +6,20 @@
 
 #include "recipes/summarize/token_file.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
-// Samples as the model takes them: rows of one length, and for each token the one that follows it where that belongs to
-// the summary.
+// Samples padded to one length. The target of a token is the next token if that belongs to the summary, else it is
+// ignored.
 struct TokenBatch {
   torch::Tensor ids;
   torch::Tensor targets;              // on the CPU
   std::vector<std::int64_t> lengths;  // of the rows, without the padding
 
   std::int64_t num_tokens(std::int64_t num_rows) const;  // of the first rows
-  void leave_out_from(std::int64_t row) const;           // the rows from there on ask for nothing
+  void leave_out_from(std::int64_t row) const;           // ignores the targets of this row and those after it
 };
 
-// As long as the longest sample, rounded up to a multiple of 8, but not above `context`. `pin`: in memory that a GPU
-// reads by itself.
+// As long as the longest sample, rounded up to a multiple of 8, but at most `context`. `pin`: in pinned memory.
 TokenBatch make_batch(const std::vector<TokenFile::Sample>& samples, TokenId padding, std::int64_t context, bool pin);
 
-}  // namespace tandem
+}  // namespace tandem::summarize

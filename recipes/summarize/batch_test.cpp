@@ -5,7 +5,7 @@
 
 #include "models/gpt2/gpt2.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
@@ -48,4 +48,4 @@ TEST(TokenBatch, IsNotLongerThanTheContext) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -7,15 +7,15 @@
 
 #include "base/text.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 constexpr std::int64_t kMostSummaryPercent = 30;  // of the context
 
 TokenId end_of_text_of(const Tokenizer& tokenizer) {
   if (const auto id = tokenizer.special(kEndOfText)) return *id;
-  fail(ErrorKind::Data, str("tokenizer: it has no token ", kEndOfText, ", which ends a summary"),
-       "take a tokenizer of GPT-2, or train one with `tandem summarize tokenizer train`");
+  fail(ErrorKind::Data, str("tokenizer: there is no token ", kEndOfText, ", which ends a summary"),
+       "use the tokenizer of GPT-2, or train one with `tandem summarize tokenizer train`");
 }
 
 void append(std::vector<TokenId>& ids, const std::vector<TokenId>& more) {
@@ -39,7 +39,7 @@ SampleEncoder::SampleEncoder(Tokenizer tokenizer, PromptOptions options, std::in
        "give shorter ones, or a larger --context");
 }
 
-// What a user's text says is text, though it be the name of a special token.
+// The name of a special token in a user's text is encoded as plain text.
 std::vector<TokenId> SampleEncoder::tokens_of(std::string_view text) {
   std::vector<TokenId> ids;
   num_replaced_ += tokenizer_.encode(text, ids, Specials::AsText);
@@ -65,7 +65,7 @@ std::optional<EncodedSample> SampleEncoder::encode(std::string_view dialogue, st
   if (std::ssize(words) > most_summary_) return std::nullopt;
 
   EncodedSample sample;
-  const std::int64_t most = context_ + 1;  // nothing follows the last token, so it is not read
+  const std::int64_t most = context_ + 1;  // the last token is only a target, never an input
   sample.ids = prompt_of(dialogue, most - std::ssize(words));
   sample.summary_begin = std::ssize(sample.ids);
   append(sample.ids, words);
@@ -76,4 +76,4 @@ std::vector<TokenId> SampleEncoder::encode_prompt(std::string_view dialogue, std
   return prompt_of(dialogue, context_ - num_new_tokens);
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -8,9 +8,9 @@
 
 #include "text/tokenizer.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
-// How a dialogue becomes a prompt: prefix, dialogue, marker. The summary follows.
+// The prompt is prefix, dialogue, marker. The summary follows it.
 struct PromptOptions {
   std::string prefix = "Please summarize the following dialogue:\n\nDialogue:\n";
   std::string marker = "summary:";
@@ -25,27 +25,27 @@ void visit_fields(PromptOptions& o, Visitor&& field) {
 // A dialogue with its summary, as tokens.
 struct EncodedSample {
   std::vector<TokenId> ids;        // prefix, dialogue, marker, summary, end of text
-  std::int64_t summary_begin = 0;  // of the summary in them: what is learned, up to the end
+  std::int64_t summary_begin = 0;  // index of the first summary token: the loss covers the rest
 };
 
-// Turns text into what a model of a given context reads. Each part is encoded by itself, so that no token lies across
-// the place where the summary begins.
+// Encodes samples for a model with a given context length. Each part is encoded by itself, so that no token crosses the
+// beginning of the summary.
 class SampleEncoder {
  public:
-  // A tokenizer without "<|endoftext|>" is an Error: nothing would end a summary.
+  // A tokenizer without "<|endoftext|>", which ends a summary, is an Error.
   SampleEncoder(Tokenizer tokenizer, PromptOptions options, std::int64_t context);
 
-  // A dialogue that is too long loses its end. Nothing, if the summary is longer than most_summary().
+  // A dialogue that is too long is truncated at its end. Nothing if the summary is longer than most_summary().
   std::optional<EncodedSample> encode(std::string_view dialogue, std::string_view summary);
 
-  // What comes before the summary, with room for so many tokens after it, which are at most most_summary().
+  // The prompt, truncated to leave room for `num_new_tokens`, which is at most most_summary().
   std::vector<TokenId> encode_prompt(std::string_view dialogue, std::int64_t num_new_tokens);
 
-  // Tokens of the longest summary that is learned, its end included: with the marker, less than 30 % of the context.
+  // Tokens of the longest summary that is trained on, with its end: with the marker, less than 30 % of the context.
   std::int64_t most_summary() const { return most_summary_; }
 
-  std::int64_t num_replaced() const { return num_replaced_; }  // places that were no UTF-8, in all texts so far
-  std::int64_t num_cut() const { return num_cut_; }            // dialogues that lost their end, in all so far
+  std::int64_t num_replaced() const { return num_replaced_; }  // invalid UTF-8 sequences in all texts so far
+  std::int64_t num_cut() const { return num_cut_; }            // dialogues that were truncated so far
   TokenId end_of_text() const { return end_of_text_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const PromptOptions& prompt() const { return prompt_; }
@@ -66,4 +66,4 @@ class SampleEncoder {
   std::int64_t num_cut_ = 0;
 };
 
-}  // namespace tandem
+}  // namespace tandem::summarize

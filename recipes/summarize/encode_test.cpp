@@ -6,9 +6,10 @@
 
 #include "base/error_test.h"
 #include "base/text.h"
+#include "recipes/summarize/missing_fact_test.h"
 #include "recipes/summarize/small_tokenizer_test.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 using Ids = std::vector<TokenId>;
@@ -54,8 +55,9 @@ TEST(SampleEncoder, LeavesRoomForWhatIsWritten) {
 
 TEST(SampleEncoder, WantsAContextForMoreThanThePrompt) {
   const Error error = error_of([] { encoder(10); });
-  EXPECT_EQ(error.message(), "prefix and marker are 3 tokens, and the context is 10");
-  EXPECT_EQ(error.hint(), "give shorter ones, or a larger --context");
+  EXPECT_EQ(error.kind(), ErrorKind::Config);
+  EXPECT_EQ(missing_fact(error.message(), {"3 tokens", "10"}), "");
+  EXPECT_EQ(missing_fact(error.hint(), {"--context"}), "");
 }
 
 TEST(SampleEncoder, TakesWhatUsersWriteForText) {
@@ -76,8 +78,9 @@ TEST(SampleEncoder, WantsATokenThatEndsASummary) {
   vocabulary.tokens.erase(vocabulary.tokens.begin() + 256);
   vocabulary.merges = {{'s', 'a', 256}};
   const Error error = error_of([&] { SampleEncoder(Tokenizer(vocabulary), {}, 100); });
-  EXPECT_EQ(error.message(), "tokenizer: it has no token <|endoftext|>, which ends a summary");
+  EXPECT_EQ(error.kind(), ErrorKind::Data);
+  EXPECT_EQ(missing_fact(error.message(), {"<|endoftext|>"}), "");
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -1,22 +1,23 @@
 #include <tandem/error.h>
-#include <tandem/run_worker.h>
 
 #include <cmath>
-#include <memory>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "monitor/event_json.h"
+#include "recipe/output.h"
+#include "recipe/run_commands.h"
 #include "recipes/summarize/commands.h"
 #include "recipes/summarize/evaluation.h"
+#include "recipes/summarize/rows.h"
 #include "text/csv.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Options : TrainedOptions {
+struct EvaluateCommandOptions : TrainedOptions {
   fs::path valid = {};
   std::string data = {};
   ColumnOptions columns = {};
@@ -28,28 +29,29 @@ struct Options : TrainedOptions {
 };
 
 template <class Visitor>
-void visit_fields(Options& o, Visitor&& field) {
-  field("", static_cast<TrainedOptions&>(o), "the model");
-  field("valid", o.valid, "CSV of dialogues and summaries; none: those that the run was evaluated on");
-  field("data", o.data, "in place of a file: the held-out rows of builtin:dialogues or builtin:packages");
+void visit_fields(EvaluateCommandOptions& o, Visitor&& field) {
+  field("", static_cast<TrainedOptions&>(o), "model");
+  field("valid", o.valid, "CSV of dialogues and summaries; none: the rows that the run was evaluated on");
+  field("data", o.data, "instead of a file: the held-out rows of builtin:dialogues or builtin:packages");
   field("", o.columns, "data");
   field("", o.evaluate, "evaluation");
-  field("seed", o.evaluate.generate.seed, "decides what is drawn, with a temperature");
-  field("show", o.show, "dialogues that are shown with both summaries");
-  field("output", o.output, "CSV to write: id, reference, prediction; `tandem summarize score` takes it");
-  field("", o.progress, "what is shown");
-  field("json", o.json, "the result as one JSON object");
+  field("seed", o.evaluate.generate.seed, "seed of sampling; used if the temperature is not 0");
+  field("show", o.show, "rows to print with reference and prediction");
+  field("output", o.output,
+        "CSV to write, with the columns id, reference and prediction, for `tandem summarize score`");
+  field("", o.progress, "progress");
+  field("json", o.json, "print the result as one JSON object");
 }
 
-void validate(const Options& o) {
-  check_builtin(o.data, "--valid");
+void validate(const EvaluateCommandOptions& o) {
+  check_data(o.data, "--valid");
   if (!o.data.empty() && !o.valid.empty()) {
     fail(ErrorKind::Config, str("data is ", o.data, " and valid is ", o.valid), "give one of them");
   }
   if (o.show < 0) fail(ErrorKind::Config, str("show is ", o.show), "give 0 or more");
 }
 
-std::vector<SummarySample> load_rows(const Options& o) {
+std::vector<SummarySample> load_rows(const EvaluateCommandOptions& o) {
   if (!o.data.empty()) return load_sets({.data = o.data}).held_out;
   return read_rows(o.valid.empty() ? validation_file(o.from) : o.valid, o.columns, Needs::Summary);
 }
@@ -65,47 +67,40 @@ void write_pairs(const fs::path& path, std::span<const SummarySample> rows, cons
 
 std::string loss_text(const Evaluation& result) {
   const EncodingReport left_out{.num_skipped = result.num_left_out};
-  return str(std::isnan(result.loss) ? "none" : fixed(result.loss, 4), " for a token of a summary",
+  return str(std::isnan(result.loss) ? "none" : fixed(result.loss, 4), " per summary token",
              result.num_left_out > 0 ? str("; ", left_out.skipped_text()) : "");
 }
 
-std::string result_text(const Options& o, const Summarizer& model, std::span<const SummarySample> rows,
-                        const Evaluation& result, int num_ranks) {
+std::string evaluation_text(const EvaluateCommandOptions& o, const Summarizer& model,
+                            std::span<const SummarySample> rows, const Evaluation& result, int num_ranks) {
   return str("model     ", model.weights, "\nrows      ", rows.size(), ", of which ", result.predictions.size(),
              " are scored, on ", num_ranks, num_ranks == 1 ? " rank" : " ranks", "\nloss      ", loss_text(result),
              "\n\n", scores_table(result), examples_text(rows, result.predictions, o.show));
 }
 
-std::string result_json(const Evaluation& result) {
+std::string evaluation_json(const Evaluation& result) {
   Json::Object json = json_of(result.fields());
   json.emplace_back("baselines", json_of(result.baselines));
   return str(json_text(json), '\n');
 }
 
-std::string run(Communicator& comm, const Options& o) {
+std::string evaluate_model(Communicator& comm, const EvaluateCommandOptions& o) {
   if (!o.output.empty()) check_output(o.output, o.valid);
   const std::vector<SummarySample> rows = load_rows(o);
   Summarizer model = load_trained(o, comm);
-  std::unique_ptr<Progress> progress = make_progress(o.progress, comm.world());
-  const Evaluation result = evaluate(comm, model, rows, o.evaluate, [&](std::int64_t written, std::int64_t all) {
-    if (progress) show_written(*progress, written, all);
-  });
-  progress.reset();
+  const Evaluation result = evaluate(comm, model, rows, o.evaluate, o.progress);
   if (comm.world().is_main() && !o.output.empty()) write_pairs(o.output, rows, result);
-  return o.json ? result_json(result) : result_text(o, model, rows, result, comm.world().size);
+  return o.json ? evaluation_json(result) : evaluation_text(o, model, rows, result, comm.world().size);
 }
 
 }  // namespace
 
-int run_evaluate(const std::vector<std::string>& words) {
-  Options options;
-  return run_worker(CommandWords{words, 2},
-                    {"tandem summarize evaluate",
-                     "",
-                     "Computes the loss and ROUGE of a trained model, beside what takes no learning.",
-                     {"tandem summarize evaluate --from runs/latest --nproc 2",
-                      "tandem summarize evaluate --from runs/latest --valid other.csv --eval-samples 0 --json"}},
-                    options, [&](Communicator& comm) { return run(comm, options); });
+Command evaluate_command() {
+  return {.name = "evaluate",
+          .about = "loss and ROUGE of a trained model, beside trivial baselines",
+          .run = worker_command<EvaluateCommandOptions>(evaluate_model),
+          .examples = {"tandem summarize evaluate --from runs/latest --nproc 2",
+                       "tandem summarize evaluate --from runs/latest --valid other.csv --eval-samples 0 --json"}};
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

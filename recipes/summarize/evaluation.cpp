@@ -1,16 +1,17 @@
 #include "recipes/summarize/evaluation.h"
 
 #include <tandem/error.h>
-#include <torch/utils.h>
+#include <tandem/evaluation.h>
+#include <tandem/metrics.h>
 
 #include <algorithm>
 
 #include "base/text.h"
+#include "recipes/summarize/baselines.h"
 #include "recipes/summarize/batch.h"
 #include "recipes/summarize/summaries.h"
-#include "text/baselines.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 std::vector<EncodedSample> encode_rows(SampleEncoder& encoder, std::span<const SummarySample> rows) {
@@ -21,48 +22,21 @@ std::vector<EncodedSample> encode_rows(SampleEncoder& encoder, std::span<const S
   return samples;  // without those that training leaves out
 }
 
-// Whole batches are dealt to the ranks, and their sums added in the order of batches: it does not matter who computed
-// which.
+// Per summary token. Longest first, so that samples of similar length share a batch.
 double mean_loss(Communicator& comm, Summarizer& model, std::span<const EncodedSample> samples,
                  std::int64_t batch_size) {
   std::vector<std::int64_t> lengths;
   for (const EncodedSample& sample : samples) lengths.push_back(std::ssize(sample.ids));
-  const std::vector<std::int64_t> order = by_falling_length(lengths);
-  std::vector<double> mine;  // of each batch: where it begins, the sum of its losses, how many they are
-  const std::int64_t stride = batch_size * comm.world().size;
-  for (std::int64_t begin = batch_size * comm.world().rank; begin < std::ssize(order); begin += stride) {
-    std::vector<TokenFile::Sample> batch;
-    for (std::int64_t i = begin; i < std::min(begin + batch_size, std::ssize(order)); ++i) {
-      batch.push_back({samples[order[i]].ids, samples[order[i]].summary_begin});
-    }
-    const TokenBatch tokens = make_batch(batch, model.encoder.end_of_text(), model.encoder.context(), /*pin=*/false);
-    const TokenLoss loss = model.net->forward(tokens.ids.to(comm.device()), tokens.targets);
-    mine.insert(mine.end(), {static_cast<double>(begin), loss.sum.item<double>(), static_cast<double>(loss.count)});
+  Sampler sampler = evaluation_sampler(std::ssize(samples), batch_size, comm.world(), by_falling_length(lengths));
+  MeanMetric mean;
+  for (const SampleBatch& batch : tandem::evaluate(comm, sampler)) {
+    std::vector<TokenFile::Sample> tokens;
+    for (const std::int64_t id : batch.ids) tokens.push_back({samples[id].ids, samples[id].summary_begin});
+    const TokenBatch padded = make_batch(tokens, model.encoder.end_of_text(), model.encoder.context(), /*pin=*/false);
+    const TokenLoss loss = model.net->forward(padded.ids.to(comm.device()), padded.targets);
+    mean.add(batch, loss.sum.item<double>(), static_cast<double>(loss.count));
   }
-  const auto rows = torch::tensor(mine, torch::kDouble).reshape({-1, 3}).to(comm.device());
-  torch::Tensor all = torch::cat(comm.all_gather_uneven(rows)).cpu();
-  all = all.index_select(0, all.select(1, 0).argsort());
-  double sum = 0;
-  double count = 0;
-  for (std::int64_t i = 0; i < all.size(0); ++i) {
-    sum += all[i][1].item<double>();
-    count += all[i][2].item<double>();
-  }
-  return sum / count;
-}
-
-std::vector<std::string> predict(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
-                                 const GenerateOptions& options,
-                                 const std::function<void(std::int64_t written, std::int64_t all)>& at_work) {
-  Summaries summaries;
-  std::int64_t written = 0;
-  write_summaries(comm, model, rows, options, summaries, [&](std::span<const std::int64_t> done) {
-    written += std::ssize(done);
-    if (at_work) at_work(written, std::ssize(rows));
-  });
-  std::vector<std::string> texts;
-  for (auto& summary : summaries) texts.push_back(*std::move(summary));
-  return texts;
+  return mean.reduce(comm).mean();
 }
 
 RougeScores score(std::span<const SummarySample> rows, std::span<const std::string> predictions) {
@@ -73,7 +47,7 @@ RougeScores score(std::span<const SummarySample> rows, std::span<const std::stri
 }
 
 std::vector<Baseline> baselines_of(const Summarizer& model, std::span<const SummarySample> rows) {
-  // Of a model whose training data nobody knows, the best for these very rows: a little too good, if anything.
+  // If the training data is unknown, the best constant of these very rows: an upper bound.
   const std::string constant = model.constant.empty() ? best_constant(rows) : model.constant;
   const Baselines scores = score_baselines(constant, rows);
   return {{"constant", rouge_fields(scores.constant)},
@@ -88,7 +62,7 @@ std::string table_row(const std::string& name, const EventFields& scores) {
   return line + '\n';
 }
 
-// Lines after the first stand below it, right of the names.
+// Further lines are aligned with the first, right of the label.
 std::string indented(std::string_view text) { return replace_all(std::string(trim(text)), "\n", "\n          "); }
 
 }  // namespace
@@ -110,17 +84,17 @@ EventFields Evaluation::fields() const {
 }
 
 Evaluation evaluate(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
-                    const EvaluateOptions& options,
-                    const std::function<void(std::int64_t written, std::int64_t all)>& at_work) {
+                    const EvaluateOptions& options, const ProgressOptions& progress) {
   const Evaluating evaluating(*model.net);
-  const torch::NoGradGuard no_grad;
   const auto scored =
       rows.first(options.samples == 0 ? rows.size() : std::min<std::size_t>(options.samples, rows.size()));
   Evaluation result;
   const std::vector<EncodedSample> samples = encode_rows(model.encoder, rows);
   result.loss = mean_loss(comm, model, samples, options.eval_batch);
   result.num_left_out = std::ssize(rows) - std::ssize(samples);
-  result.predictions = predict(comm, model, scored, options.generate, at_work);
+  Prediction prediction(comm, {.num_rows = std::ssize(scored), .progress = progress});
+  write_summaries(comm, model, scored, options.generate, prediction);
+  result.predictions = prediction.rows();
   result.rouge = score(scored, result.predictions);
   result.baselines = baselines_of(model, scored);
   return result;
@@ -143,4 +117,4 @@ std::string scores_table(const Evaluation& evaluation) {
   return text;
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

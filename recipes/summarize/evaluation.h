@@ -1,21 +1,21 @@
 #pragma once
 
+#include <tandem/communicator.h>
 #include <tandem/event_log.h>
-#include <tandem/run_worker.h>
+#include <tandem/progress.h>
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "models/gpt2/generate.h"
 #include "recipes/summarize/model.h"
+#include "recipes/summarize/samples.h"
 #include "recipes/summarize/token_file.h"
 #include "text/rouge.h"
-#include "text/samples.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
 struct EvaluateOptions {
   std::int64_t samples = 200;
@@ -25,35 +25,33 @@ struct EvaluateOptions {
 
 template <class Visitor>
 void visit_fields(EvaluateOptions& o, Visitor&& field) {
-  field("eval-samples", o.samples, "rows that summaries are written for and scored; 0: all");
-  field("eval-batch", o.eval_batch, "rows whose loss is computed at the same time");
-  field("", o.generate, "how summaries are written");
+  field("eval-samples", o.samples, "rows to summarize and score; 0: all");
+  field("eval-batch", o.eval_batch, "batch size of the loss");
+  field("", o.generate, "generation");
 }
 void validate(const EvaluateOptions& options);
 
 struct Evaluation {
-  double loss = 0;                // mean over the tokens of the summaries of all rows; of none: not a number
+  double loss = 0;                // mean per summary token, over all rows; NaN if there is no token
   std::int64_t num_left_out = 0;  // rows without a loss, as in training: their summary fills the context
   RougeScores rouge;
   std::vector<std::string> predictions;  // of the rows that were scored: the first ones
-  std::vector<Baseline> baselines;       // on the same rows
+  std::vector<Baseline> baselines;       // trivial ones, on the same rows
 
   EventFields fields() const;  // loss, rouge1, rouge2, rougeL, samples
 };
 
-// The same on every rank, and on any number of them. It is computed in the type of the weights, without autocast.
-// `at_work` sees how many of the summaries are written, now and then.
+// The same on every rank, for any number of ranks. Computed in the type of the weights, without autocast.
 Evaluation evaluate(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
-                    const EvaluateOptions& options,
-                    const std::function<void(std::int64_t written, std::int64_t all)>& at_work = {});
+                    const EvaluateOptions& options, const ProgressOptions& progress = {.progress = false});
 
 EventFields rouge_fields(const RougeScores& scores);
 
-// The first rows with their dialogue, the true and the written summary, to look at.
+// The first `count` rows: dialogue, reference and prediction.
 std::string examples_text(std::span<const SummarySample> rows, std::span<const std::string> predictions,
                           std::int64_t count);
 
-// One line for each way to summarize, the model's first.
+// The scores of the model and of the baselines, a line each.
 std::string scores_table(const Evaluation& evaluation);
 
-}  // namespace tandem
+}  // namespace tandem::summarize

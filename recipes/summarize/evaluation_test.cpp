@@ -6,9 +6,10 @@
 #include "base/error_test.h"
 #include "base/text.h"
 #include "multiproc/run_ranks.h"
+#include "recipes/summarize/missing_fact_test.h"
 #include "recipes/summarize/random_summarizer_test.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 constexpr EvaluateOptions kFive{.samples = 5, .eval_batch = 3, .generate = {.max_new_tokens = 6, .decode_batch = 2}};
@@ -87,9 +88,11 @@ TEST(Evaluation, IsShownBesideItsBaselines) {
 }
 
 TEST(Evaluation, RefusesWhatIsNoNumberOfRows) {
-  EXPECT_EQ(error_of([] { validate(EvaluateOptions{.samples = -1}); }).message(), "eval-samples is -1");
-  EXPECT_EQ(error_of([] { validate(EvaluateOptions{.eval_batch = 0}); }).message(), "eval-batch is 0");
+  EXPECT_EQ(missing_fact(error_of([] { validate(EvaluateOptions{.samples = -1}); }).message(), {"eval-samples", "-1"}),
+            "");
+  EXPECT_EQ(missing_fact(error_of([] { validate(EvaluateOptions{.eval_batch = 0}); }).message(), {"eval-batch", "0"}),
+            "");
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -1,42 +1,37 @@
-#include <tandem/config.h>
 #include <tandem/error.h>
 
 #include <span>
 
 #include "base/text.h"
+#include "recipe/output.h"
+#include "recipe/run_commands.h"
 #include "recipes/summarize/commands.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ExportOptions {
   fs::path from = "runs/latest";
   fs::path output = {};
 };
 
 template <class Visitor>
-void visit_fields(Options& o, Visitor&& field) {
-  field("from", o.from, "the model: folder of a run, of one of its checkpoints, or of Hugging Face");
-  field("output", o.output, "folder to make");
+void visit_fields(ExportOptions& o, Visitor&& field) {
+  field("from", o.from, "the model: a run folder, one of its checkpoints, or a Hugging Face model folder");
+  field("output", o.output, "folder to create");
 }
 
-void validate(const Options& o) {
-  if (o.output.empty()) fail(ErrorKind::Config, "output is empty", "name the folder to make: --output gpt2-dialogues");
+void validate(const ExportOptions& o) {
+  if (o.output.empty())
+    fail(ErrorKind::Config, "output is empty", "name the folder to create: --output gpt2-dialogues");
   if (fs::exists(o.output)) {
-    fail(ErrorKind::Config, str("output is ", o.output, ", which is there already"), "name another, or remove it");
+    fail(ErrorKind::Config, str("output is ", o.output, ", which exists already"), "name another, or remove it");
   }
 }
 
-std::string run(std::span<const std::string> flags) {
-  Options options;
-  const ProgramText program{"tandem summarize export",
-                            "",
-                            "Writes a folder that Hugging Face's transformers loads, and that --init takes.",
-                            {"tandem summarize export --from runs/latest --output gpt2-dialogues"}};
-  const LoadedConfig loaded = load_config(options, flags, program);
-  if (loaded.text) return *loaded.text;
+std::string export_model(const ExportOptions& options, std::span<const std::string> /*arguments*/) {
   const Summarizer model = load_summarizer(options.from);
   make_new_folder(options.output, [&](const fs::path& folder) { save_summarizer(folder, model); });
   return str("wrote ", model.weights, " to ", options.output, '\n');
@@ -44,8 +39,11 @@ std::string run(std::span<const std::string> flags) {
 
 }  // namespace
 
-int run_export(const std::vector<std::string>& words) {
-  return run_command([&] { return run(std::span(words).subspan(2)); });
+Command export_command() {
+  return {.name = "export",
+          .about = "write a model folder for Hugging Face transformers and for --init",
+          .run = plain_command<ExportOptions>(export_model),
+          .examples = {"tandem summarize export --from runs/latest --output gpt2-dialogues"}};
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

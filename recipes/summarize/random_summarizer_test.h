@@ -2,10 +2,10 @@
 
 #include "models/gpt2/random_gpt2_test.h"
 #include "recipes/summarize/model.h"
+#include "recipes/summarize/samples.h"
 #include "recipes/summarize/small_tokenizer_test.h"
-#include "text/samples.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
 // Writes nonsense, always the same.
 inline Summarizer random_summarizer() {
@@ -24,4 +24,4 @@ inline std::vector<SummarySample> some_rows(int count) {
   return rows;
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -1,24 +1,24 @@
 #include "recipes/summarize/rows.h"
 
 #include <tandem/error.h>
-#include <tandem/permutation.h>
 
 #include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
+#include "recipe/held_out.h"
+#include "recipes/summarize/dialogues.h"
+#include "recipes/summarize/packages.h"
 #include "text/csv.h"
-#include "text/dialogues.h"
-#include "text/packages.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 namespace fs = std::filesystem;
 
 using Fields = std::vector<std::string_view>;
 
-constexpr std::uint64_t kSeed = 42;  // of what is built in, and of the split: never that of a run
+const std::vector<std::string> kBuiltin = {"builtin:dialogues", "builtin:packages"};
 
 void check_text(std::string_view text, const CsvTable& table, std::size_t row, const std::string& column) {
   constexpr std::size_t kMostBytes = 1 << 20;
@@ -46,19 +46,12 @@ Fields ids_of(const CsvTable& table, const std::string& column) {
   return ids;
 }
 
-// One row in twenty of an order that never changes is held out, as the guides took the last 5 %.
+// The guides held out 5 %, too: the last rows.
 SummarySets split(std::vector<SummarySample> rows, const fs::path& path) {
-  constexpr std::int64_t kHeldOutEvery = 20;
-  const std::int64_t size = std::ssize(rows);
-  if (size < kHeldOutEvery) {
-    fail(ErrorKind::Data, str(path, " has ", size, " rows, too few to hold some out"), "name others with --valid");
-  }
-  const std::int64_t num_train = size - size / kHeldOutEvery;
-  const Permutation order(size, kSeed, 0);
+  const HeldOutSplit split = hold_out(std::ssize(rows), path, "--valid");
   SummarySets sets;
-  for (std::int64_t i = 0; i < size; ++i) {
-    (i < num_train ? sets.train : sets.held_out).push_back(std::move(rows[order[i]]));
-  }
+  for (const std::int64_t row : split.train) sets.train.push_back(std::move(rows[row]));
+  for (const std::int64_t row : split.held_out) sets.held_out.push_back(std::move(rows[row]));
   return sets;
 }
 
@@ -72,14 +65,10 @@ std::vector<std::string_view> column_of(const CsvTable& table, const std::string
   }
 }
 
-void check_builtin(const std::string& data, const char* flag) {
-  if (data.empty() || data == "builtin:dialogues" || data == "builtin:packages") return;
-  fail(ErrorKind::Config, str("data is '", data, "'"),
-       str("give builtin:dialogues or builtin:packages; a file is ", flag));
-}
+void check_data(const std::string& data, const std::string& flag) { check_builtin(data, kBuiltin, flag); }
 
 void validate(const DataOptions& o) {
-  check_builtin(o.data, "--train");
+  check_data(o.data, "--train");
   if (o.train.empty() && !o.valid.empty()) {
     fail(ErrorKind::Config, str("valid is ", o.valid, ", and there is no --train"), "give --train train.csv, too");
   }
@@ -117,9 +106,9 @@ SummarySets load_sets(const DataOptions& options) {
     if (options.valid.empty()) return split(std::move(rows), options.train);
     return {std::move(rows), read_rows(options.valid, options.columns, Needs::Summary)};
   }
-  if (options.data == "builtin:dialogues") return make_dialogues(kSeed);
+  if (options.data == "builtin:dialogues") return make_dialogues(kDataSeed);
   if (options.data == "builtin:packages") return read_packages();
-  fail(ErrorKind::Config, "there is nothing to learn from", "give --train train.csv, or --data builtin:dialogues");
+  fail(ErrorKind::Config, "there is no training data", "give --train train.csv, or --data builtin:dialogues");
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "recipes/summarize/samples.h"
 #include "text/csv.h"
-#include "text/samples.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
 // The columns of a CSV.
 struct ColumnOptions {
@@ -22,10 +22,10 @@ template <class Visitor>
 void visit_fields(ColumnOptions& o, Visitor&& field) {
   field("dialogue-column", o.dialogue, "column of the dialogue");
   field("summary-column", o.summary, "column of the summary");
-  field("id-column", o.id, "column that names a row");
+  field("id-column", o.id, "column of the row id");
 }
 
-// Where dialogues with summaries come from.
+// The data of a training run.
 struct DataOptions {
   std::filesystem::path train = {};
   std::filesystem::path valid = {};
@@ -35,29 +35,29 @@ struct DataOptions {
 
 template <class Visitor>
 void visit_fields(DataOptions& o, Visitor&& field) {
-  field("train", o.train, "CSV of dialogues and summaries to learn from");
-  field("valid", o.valid, "CSV of others to evaluate on; none: one in twenty rows of --train, at random");
-  field("data", o.data, "what to learn from without --train: builtin:dialogues or builtin:packages");
+  field("train", o.train, "CSV of dialogues and summaries to train on");
+  field("valid", o.valid, "CSV to evaluate on; none: one row in twenty of --train, at random");
+  field("data", o.data, "built-in data set to train on instead: builtin:dialogues or builtin:packages");
   field("", o.columns, "data");
 }
 void validate(const DataOptions& options);
 
-// An Error unless `data` is empty or built in; `flag` is where a file belongs.
-void check_builtin(const std::string& data, const char* flag);
+// An Error unless `data` is empty or names a built-in data set; `flag` is the one that takes a file.
+void check_data(const std::string& data, const std::string& flag);
 
-// The fields of a column; if there is none of that name, the hint names the flag that says which.
+// The fields of a column. If it is missing, the hint is to name another one with `flag`.
 std::vector<std::string_view> column_of(const CsvTable& table, const std::string& name, const char* flag);
 
 // What a row of a file must have besides a dialogue.
 enum class Needs { Summary, Id };
 
-// The rows of a CSV. Without a column of ids, rows are numbered from 0. A row without a dialogue or summary, or an id
-// that is there twice, is an Error that says where.
+// The rows of a CSV. Without an id column, rows are numbered from 0. An empty dialogue or summary, or a duplicate id,
+// is an Error that names the row.
 std::vector<SummarySample> read_rows(const std::filesystem::path& path, const ColumnOptions& columns, Needs needs);
 
 void write_rows(const std::filesystem::path& path, std::span<const SummarySample> rows);
 
-// What a run learns from, and what it is evaluated on.
+// The training and the held-out rows.
 SummarySets load_sets(const DataOptions& options);
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -8,8 +8,9 @@
 #include "base/error_test.h"
 #include "base/temp_test.h"
 #include "base/text.h"
+#include "recipes/summarize/missing_fact_test.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 std::string said(const Error& error) { return str(error.message(), " | ", error.hint()); }
@@ -40,26 +41,22 @@ TEST_F(RowsTest, AreNumberedWhereTheyHaveNoNames) {
 
 TEST_F(RowsTest, ToPredictNeedIdsAndNoSummaries) {
   EXPECT_EQ(read("id,dialogue\n7,D\n", Needs::Id)[0].summary, "");
-  EXPECT_EQ(error("dialogue\nD\n", Needs::Id),
-            "t.csv has no column 'id', only dialogue | name the right one with --id-column");
+  EXPECT_EQ(missing_fact(error("dialogue\nD\n", Needs::Id), {"t.csv", "'id'", "dialogue", "--id-column"}), "");
 }
 
 TEST_F(RowsTest, ThatAreNoneAreErrorsThatSayWhere) {
-  EXPECT_EQ(error("a,summary\nD,S\n"),
-            "t.csv has no column 'dialogue', only a, summary | name the right one with --dialogue-column");
-  EXPECT_EQ(error("dialogue,b\nD,S\n"),
-            "t.csv has no column 'summary', only dialogue, b | name the right one with --summary-column");
-  EXPECT_EQ(error("dialogue,summary\nD,S\n \t,S\n"),
-            "t.csv, row 3 (line 3): the field 'dialogue' is empty | fill it in, or leave the row out");
-  EXPECT_EQ(error("dialogue,summary\n"), "t.csv has a header and no rows | add some, or name another file");
-  EXPECT_EQ(
-      error("id,dialogue,summary\nx,D,S\ny,D,S\nx,D,S\n"),
-      "t.csv, row 4 (line 4): the id 'x' is that of t.csv, row 2 (line 2) too | give each row an id of its own, or "
-      "name another column with --id-column");
-  EXPECT_EQ(
-      error(str("dialogue,summary\n", std::string((1 << 20) + 1, 'a'), ",S\n")),
-      "t.csv, row 2 (line 2): the field 'dialogue' has 1048577 bytes | look for a quote that is not closed there; of "
-      "a real text keep the part that matters, below 1 MiB");
+  const std::string long_text((1 << 20) + 1, 'a');
+  EXPECT_EQ(missing_fact(error("a,summary\nD,S\n"), {"t.csv", "'dialogue'", "a, summary", "--dialogue-column"}), "");
+  EXPECT_EQ(missing_fact(error("dialogue,b\nD,S\n"), {"t.csv", "'summary'", "dialogue, b", "--summary-column"}), "");
+  EXPECT_EQ(missing_fact(error("dialogue,summary\nD,S\n \t,S\n"), {"t.csv, row 3 (line 3)", "'dialogue'", "empty"}),
+            "");
+  EXPECT_EQ(missing_fact(error("dialogue,summary\n"), {"t.csv", "no rows"}), "");
+  EXPECT_EQ(missing_fact(error("id,dialogue,summary\nx,D,S\ny,D,S\nx,D,S\n"),
+                         {"t.csv, row 4 (line 4)", "'x'", "t.csv, row 2 (line 2)", "--id-column"}),
+            "");
+  EXPECT_EQ(missing_fact(error(str("dialogue,summary\n", long_text, ",S\n")),
+                         {"t.csv, row 2 (line 2)", "'dialogue'", "1048577 bytes", "1 MiB"}),
+            "");
 }
 
 TEST_F(RowsTest, OneInTwentyIsHeldOutAlwaysTheSame) {
@@ -89,13 +86,14 @@ TEST_F(RowsTest, ComeBackFromAFile) {
 TEST(Data, MayBeBuiltIn) {
   EXPECT_EQ(load_sets({.data = "builtin:dialogues"}).train.size(), 4000U);
   EXPECT_GT(load_sets({.data = "builtin:packages"}).held_out.size(), 50U);
-  EXPECT_EQ(said(error_of([] { load_sets({}); })),
-            "there is nothing to learn from | give --train train.csv, or --data builtin:dialogues");
-  EXPECT_EQ(said(error_of([] { validate(DataOptions{.data = "dialogues"}); })),
-            "data is 'dialogues' | give builtin:dialogues or builtin:packages; a file is --train");
-  EXPECT_EQ(said(error_of([] { validate(DataOptions{.valid = "v.csv"}); })),
-            "valid is v.csv, and there is no --train | give --train train.csv, too");
+  EXPECT_EQ(missing_fact(said(error_of([] { load_sets({}); })), {"--train train.csv", "--data builtin:dialogues"}), "");
+  EXPECT_EQ(missing_fact(said(error_of([] { validate(DataOptions{.data = "dialogues"}); })),
+                         {"data is 'dialogues'", "builtin:dialogues", "builtin:packages", "--train"}),
+            "");
+  EXPECT_EQ(missing_fact(said(error_of([] { validate(DataOptions{.valid = "v.csv"}); })),
+                         {"valid is v.csv", "--train train.csv"}),
+            "");
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::summarize

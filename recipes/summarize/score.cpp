@@ -1,4 +1,3 @@
-#include <tandem/config.h>
 #include <tandem/error.h>
 
 #include <optional>
@@ -6,14 +5,16 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "recipe/run_commands.h"
 #include "recipes/summarize/commands.h"
+#include "recipes/summarize/rows.h"
 #include "text/csv.h"
 #include "text/rouge.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
-struct Options {
+struct ScoreOptions {
   std::string reference_column = "reference";
   std::string prediction_column = "prediction";
   bool stem = true;
@@ -23,13 +24,13 @@ struct Options {
 };
 
 template <class Visitor>
-void visit_fields(Options& o, Visitor&& field) {
-  field("reference-column", o.reference_column, "column of the true summary");
-  field("prediction-column", o.prediction_column, "column of the one to score");
-  field("stem", o.stem, "compare the stems of words, as rouge-score does with use_stemmer=True");
-  field("bootstrap", o.bootstrap, "95 % intervals, of 1000 samples drawn with replacement");
-  field("seed", o.seed, "decides which samples those are");
-  field("json", o.json, "F1 of each measure as one JSON object");
+void visit_fields(ScoreOptions& o, Visitor&& field) {
+  field("reference-column", o.reference_column, "column of the reference summary");
+  field("prediction-column", o.prediction_column, "column of the summary to score");
+  field("stem", o.stem, "compare word stems, as rouge-score does with use_stemmer=True");
+  field("bootstrap", o.bootstrap, "print 95 % confidence intervals, from 1000 bootstrap samples");
+  field("seed", o.seed, "seed of the bootstrap");
+  field("json", o.json, "print the F1 of each measure as one JSON object");
 }
 
 struct Measure {
@@ -42,7 +43,7 @@ constexpr Measure kMeasures[] = {{"rouge1", &RougeScores::rouge1},
                                  {"rougeL", &RougeScores::rouge_l},
                                  {"rougeLsum", &RougeScores::rouge_lsum}};
 
-std::vector<RougeScores> score_rows(const CsvTable& table, const Options& o) {
+std::vector<RougeScores> score_rows(const CsvTable& table, const ScoreOptions& o) {
   const auto references = column_of(table, o.reference_column, "--reference-column");
   const auto predictions = column_of(table, o.prediction_column, "--prediction-column");
   RougeScorer scorer(o.stem ? Stemming::Porter : Stemming::None);
@@ -59,7 +60,7 @@ Json::Object f1_json(const RougeScores& scores) {
   return json;
 }
 
-std::string result_json(const RougeScores& scores, const std::optional<RougeIntervals>& intervals, std::int64_t count) {
+std::string score_json(const RougeScores& scores, const std::optional<RougeIntervals>& intervals, std::int64_t count) {
   Json::Object json = f1_json(scores);
   json.emplace_back("samples", count);
   if (intervals) {
@@ -70,7 +71,7 @@ std::string result_json(const RougeScores& scores, const std::optional<RougeInte
   return str(json_text(json), '\n');
 }
 
-std::string result_text(const RougeScores& scores, const std::optional<RougeIntervals>& intervals, std::int64_t count) {
+std::string score_text(const RougeScores& scores, const std::optional<RougeIntervals>& intervals, std::int64_t count) {
   std::string text = str(count, " pairs    precision  recall  f1", intervals ? "      95 % interval of f1" : "", '\n');
   for (const auto& [name, member] : kMeasures) {
     const RougeScore& score = scores.*member;
@@ -84,31 +85,27 @@ std::string result_text(const RougeScores& scores, const std::optional<RougeInte
   return text;
 }
 
-std::string run(std::span<const std::string> flags) {
-  Options options;
-  const ProgramText program{
-      "tandem summarize score",
-      "file",
-      "Prints ROUGE as the Python package rouge-score computes it, averaged over the rows.",
-      {"tandem summarize score pairs.csv", "tandem summarize score pairs.csv --bootstrap --json"}};
-  const LoadedConfig loaded = load_mixed(options, flags, program);
-  if (loaded.text) return *loaded.text;
-  if (loaded.rest.size() != 1) {
-    fail(ErrorKind::Usage, str("score: ", loaded.rest.size(), " files were named"),
+std::string score_file(const ScoreOptions& options, std::span<const std::string> files) {
+  if (files.size() != 1) {
+    fail(ErrorKind::Usage, str("score: ", files.size(), " files were named"),
          "name one: tandem summarize score FILE.csv");
   }
-  const std::vector<RougeScores> scores = score_rows(CsvTable::read(loaded.rest[0]), options);
-  if (scores.empty()) fail(ErrorKind::Data, str(loaded.rest[0], " has a header and no rows"), "add some");
+  const std::vector<RougeScores> scores = score_rows(CsvTable::read(files[0]), options);
+  if (scores.empty()) fail(ErrorKind::Data, str(files[0], " has a header and no rows"), "add some");
   std::optional<RougeIntervals> intervals;
   if (options.bootstrap) intervals = bootstrap(scores, options.seed);
-  const auto text = options.json ? result_json : result_text;
+  const auto text = options.json ? score_json : score_text;
   return text(mean(scores), intervals, std::ssize(scores));
 }
 
 }  // namespace
 
-int run_score(const std::vector<std::string>& words) {
-  return run_command([&] { return run(std::span(words).subspan(2)); });
+Command score_command() {
+  return {.name = "score",
+          .about = "ROUGE of a CSV with the columns reference and prediction, as rouge-score has it",
+          .run = plain_command<ScoreOptions>(score_file),
+          .examples = {"tandem summarize score pairs.csv", "tandem summarize score pairs.csv --bootstrap --json"},
+          .arguments = "file"};
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

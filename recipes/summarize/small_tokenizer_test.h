@@ -2,7 +2,7 @@
 
 #include "text/tokenizer.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
 // Bytes, "<|endoftext|>" as 256, and the merge of "s" and "a": a token that lies across a boundary if one may.
 inline Tokenizer small_tokenizer() {
@@ -15,4 +15,4 @@ inline Tokenizer small_tokenizer() {
   return Tokenizer(vocabulary);
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/text.h"
-#include "recipes/summarize/content_key.h"
+#include "recipe/content_key.h"
 #include "recipes/summarize/token_file.h"
 #include "text/vocabulary_files.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
 namespace fs = std::filesystem;
 
@@ -38,10 +38,10 @@ void make_token_file(const fs::path& path, SampleEncoder& encoder, std::span<con
   report.num_cut = encoder.num_cut() - cut_before;
   report.num_replaced = encoder.num_replaced() - replaced_before;
   if (samples.empty()) {
-    fail(ErrorKind::Data, str("there is nothing to learn from: ", report.skipped_text()),
+    fail(ErrorKind::Data, str("there is no training data: ", report.skipped_text()),
          "give a larger --context, or shorter summaries");
   }
   write_token_file(path, samples, report);
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

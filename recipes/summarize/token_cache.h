@@ -4,14 +4,14 @@
 #include <span>
 
 #include "recipes/summarize/encode.h"
-#include "text/samples.h"
+#include "recipes/summarize/samples.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
-// The file in `folder` that holds the tokens of the rows: it is named by all that decides them. One process of a host
-// makes it, if it is not there; an Error if all rows are left out.
+// The token file of the rows in `folder`, named by the content_key of rows, tokenizer, prompt and context. One process
+// per host makes it unless it exists; an Error if all rows are left out.
 std::filesystem::path token_path(const std::filesystem::path& folder, const SampleEncoder& encoder,
                                  std::span<const SummarySample> rows);
 void make_token_file(const std::filesystem::path& path, SampleEncoder& encoder, std::span<const SummarySample> rows);
 
-}  // namespace tandem
+}  // namespace tandem::summarize

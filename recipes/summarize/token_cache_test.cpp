@@ -6,7 +6,7 @@
 #include "recipes/summarize/small_tokenizer_test.h"
 #include "recipes/summarize/token_file.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,4 +64,4 @@ TEST(TokenCache, IsMadeOnce) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::summarize

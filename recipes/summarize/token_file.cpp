@@ -14,20 +14,20 @@
 #include "base/text.h"
 #include "checkpoint/files.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMagic = 0x314e454b4f544454;  // "TDTOKEN1"
 
-// The file: this, then where each sample begins among the ids and one end, where its summary begins, and the ids.
+// The layout: this header; offsets of the samples among the ids, and the end; offsets of the summaries; the ids.
 struct Header {
   std::uint64_t magic = kMagic;
   std::uint64_t num_samples = 0;
   std::uint64_t num_ids = 0;
   EncodingReport report;
-  std::uint64_t crc32c = 0;  // of all that follows
+  std::uint64_t crc32c = 0;  // of the bytes after the header
 };
 static_assert(sizeof(Header) % alignof(std::uint64_t) == 0);
 
@@ -42,10 +42,10 @@ void append(std::string& text, const T& value) {
 }
 
 [[noreturn]] void fail_file(const fs::path& path, const std::string& why) {
-  fail(ErrorKind::Data, str("tokens: ", path, " ", why), "remove it; it is made again from the text");
+  fail(ErrorKind::Data, str("tokens: ", path, " ", why), "remove it: it is only a cache");
 }
 
-// The next `count` values, which `bytes` loses.
+// Takes the next `count` values from the front of `bytes`.
 template <class T>
 std::span<const T> take(std::span<const std::byte>& bytes, std::uint64_t count) {
   const std::span<const T> values(reinterpret_cast<const T*>(bytes.data()), count);
@@ -90,7 +90,7 @@ std::string EncodingReport::skipped_text() const {
 TokenFile::TokenFile(const fs::path& path) : bytes_(map_file(path)) {
   Header header;
   std::memcpy(&header, bytes_.data(), sizeof(Header));
-  if (header.magic != kMagic) fail_file(path, "is no file of tokens");
+  if (header.magic != kMagic) fail_file(path, "is no token file");
   if (header.num_samples > bytes_.size() || header.num_ids > bytes_.size() || size_of(header) != bytes_.size()) {
     fail_file(path, "is cut off");
   }
@@ -134,4 +134,4 @@ void write_token_file(const fs::path& path, std::span<const EncodedSample> sampl
   replace_file(path, {.text = std::move(text), .bytes = {rest}}, ErrorKind::Checkpoint);
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

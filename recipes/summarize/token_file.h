@@ -9,21 +9,21 @@
 
 #include "recipes/summarize/encode.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
-// What became of the rows of a table.
+// What happened to the rows of a table.
 struct EncodingReport {
   std::int64_t num_rows = 0;
-  std::int64_t num_cut = 0;       // dialogues that lost their end
-  std::int64_t num_skipped = 0;   // their summary leaves no room for a dialogue
-  std::int64_t num_replaced = 0;  // places that were no UTF-8
+  std::int64_t num_cut = 0;       // dialogues that were truncated
+  std::int64_t num_skipped = 0;   // rows that were left out: their summary fills the context
+  std::int64_t num_replaced = 0;  // invalid UTF-8 sequences
 
   std::string skipped_text() const;
-  std::string notes() const;  // what did not go as it should: "; 3 dialogues were cut to fit"
-  std::string text() const;   // "1200 samples; 3 dialogues were cut, 1 was skipped"
+  std::string notes() const;  // "; 3 dialogues were cut to fit"; empty if nothing was changed
+  std::string text() const;   // "1200 samples; 3 dialogues were cut to fit"
 };
 
-// Samples in a file that all ranks map into their memory.
+// A file of samples as tokens, which all ranks map into memory.
 class TokenFile {
  public:
   struct Sample {
@@ -31,7 +31,7 @@ class TokenFile {
     std::int64_t summary_begin = 0;
   };
 
-  // A file that is not whole, or of another kind, is an Error.
+  // A file that is incomplete or of another format is an Error.
   explicit TokenFile(const std::filesystem::path& path);
   TokenFile(const TokenFile&) = delete;
   TokenFile& operator=(const TokenFile&) = delete;
@@ -50,8 +50,8 @@ class TokenFile {
   EncodingReport report_;
 };
 
-// In one step: until it is whole, there is no such file.
+// Atomically.
 void write_token_file(const std::filesystem::path& path, std::span<const EncodedSample> samples,
                       const EncodingReport& report);
 
-}  // namespace tandem
+}  // namespace tandem::summarize

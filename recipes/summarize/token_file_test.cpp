@@ -8,8 +8,9 @@
 #include "base/fd.h"
 #include "base/temp_test.h"
 #include "base/text.h"
+#include "recipes/summarize/missing_fact_test.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 namespace fs = std::filesystem;
@@ -49,23 +50,23 @@ TEST_F(TokenFileTest, MayBeEmpty) {
 }
 
 TEST_F(TokenFileTest, ThatIsNotWholeIsAnError) {
-  EXPECT_EQ(message(), str("tokens: ", path_, " cannot be read: No such file or directory"));
+  EXPECT_EQ(missing_fact(message(), {path_.native(), "No such file or directory"}), "");
   const std::vector<EncodedSample> samples = {{{1, 2, 3}, 2}};
   write_token_file(path_, samples, {});
   const std::string whole = read_file(path_);
   for (const std::size_t size : {std::size_t{0}, std::size_t{7}, whole.size() - 1}) {
     replace(whole.substr(0, size));
-    EXPECT_EQ(message(), str("tokens: ", path_, " is cut off")) << size;
+    EXPECT_EQ(missing_fact(message(), {path_.native(), "cut off"}), "") << size;
   }
   std::string changed = whole;
   changed.back() ^= 1;
   replace(changed);
-  EXPECT_EQ(message(), str("tokens: ", path_, " has a wrong checksum"));
+  EXPECT_EQ(missing_fact(message(), {path_.native(), "checksum"}), "");
   changed = whole;
   changed.front() ^= 1;
   replace(changed);
-  EXPECT_EQ(message(), str("tokens: ", path_, " is no file of tokens"));
+  EXPECT_EQ(missing_fact(message(), {path_.native(), "no token file"}), "");
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -1,4 +1,3 @@
-#include <tandem/config.h>
 #include <tandem/error.h>
 #include <unistd.h>
 
@@ -7,19 +6,22 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "recipe/output.h"
+#include "recipe/run_commands.h"
 #include "recipes/summarize/commands.h"
+#include "recipes/summarize/rows.h"
 #include "text/csv.h"
 #include "text/tokenizer.h"
 #include "text/train_vocabulary.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 namespace fs = std::filesystem;
 
 using Words = std::vector<std::string>;
 
-struct TrainOptions {
+struct TokenizerOptions {
   std::int64_t size = 50257;
   std::int64_t min_count = 2;
   fs::path output = {};
@@ -27,17 +29,17 @@ struct TrainOptions {
 };
 
 template <class Visitor>
-void visit_fields(TrainOptions& o, Visitor&& field) {
-  field("size", o.size, "tokens: 256 bytes, <|endoftext|>, and what is merged");
-  field("min-count", o.min_count, "a pair that is seen less often is not merged");
+void visit_fields(TokenizerOptions& o, Visitor&& field) {
+  field("size", o.size, "vocabulary size: 256 bytes, <|endoftext|>, and the merges");
+  field("min-count", o.min_count, "least frequency of a pair to be merged");
   field("output", o.output, "folder to write vocab.json, merges.txt and tokenizer.json to");
-  field("", o.columns, "of a file that ends in .csv, the columns to learn from");
+  field("", o.columns, "columns of CSV files");
 }
 
-void validate(const TrainOptions& o) {
+void validate(const TokenizerOptions& o) {
   if (o.output.empty()) fail(ErrorKind::Config, "output is empty", "name a folder: --output tokenizer");
   if (fs::exists(o.output)) {
-    fail(ErrorKind::Config, str("output is ", o.output, ", which is there already"), "name another, or remove it");
+    fail(ErrorKind::Config, str("output is ", o.output, ", which exists already"), "name another, or remove it");
   }
   if (o.size < 257) fail(ErrorKind::Config, str("size is ", o.size), "give at least 257: the bytes and <|endoftext|>");
   if (o.min_count < 1) fail(ErrorKind::Config, str("min-count is ", o.min_count), "give at least 1");
@@ -51,32 +53,25 @@ void add_texts(Words& texts, const fs::path& path, const ColumnOptions& columns)
   }
 }
 
-std::string train(const Words& words) {
-  TrainOptions options;
-  const ProgramText program{"tandem summarize tokenizer train",
-                            "file [file ...]",
-                            "Trains a byte-level BPE as GPT-2 has it, on texts or on the columns of CSVs.",
-                            {"tandem summarize tokenizer train --size 8192 --output tokenizer train.csv"}};
-  const LoadedConfig loaded = load_mixed(options, std::span(words).subspan(3), program);
-  if (loaded.text) return *loaded.text;
-  if (loaded.rest.empty()) fail(ErrorKind::Usage, "tokenizer train: no file was named", "name texts, or CSVs");
+std::string train(const TokenizerOptions& options, std::span<const std::string> files) {
+  if (files.empty()) fail(ErrorKind::Usage, "tokenizer train: no file was named", "name text files or CSVs");
   Words texts;
-  for (const std::string& path : loaded.rest) add_texts(texts, path, options.columns);
+  for (const std::string& path : files) add_texts(texts, path, options.columns);
   const Tokenizer tokenizer(train_vocabulary(texts, {.size = options.size, .min_count = options.min_count}));
   make_new_folder(options.output, [&](const fs::path& folder) { tokenizer.save(folder); });
   return str("wrote ", tokenizer.size(), " tokens to ", options.output, '\n');
 }
 
-struct UseOptions {
+struct ConvertOptions {
   fs::path tokenizer = {};
 };
 
 template <class Visitor>
-void visit_fields(UseOptions& o, Visitor&& field) {
-  field("tokenizer", o.tokenizer, "folder of the tokenizer, or of a run");
+void visit_fields(ConvertOptions& o, Visitor&& field) {
+  field("tokenizer", o.tokenizer, "tokenizer folder, or a run folder");
 }
 
-void validate(const UseOptions& o) {
+void validate(const ConvertOptions& o) {
   if (o.tokenizer.empty()) fail(ErrorKind::Config, "tokenizer is empty", "name its folder: --tokenizer FOLDER");
 }
 
@@ -100,12 +95,7 @@ std::string decode_line(Tokenizer& tokenizer, std::string_view line) {
   return tokenizer.decode(ids);
 }
 
-std::string use(const Words& words, const char* about, std::string (*convert)(Tokenizer&, std::string_view)) {
-  UseOptions options;
-  const std::string name = str("tandem summarize tokenizer ", words[2]);
-  const ProgramText program{name, "", about, {str(name, " --tokenizer FOLDER < lines.txt")}};
-  const LoadedConfig loaded = load_config(options, std::span(words).subspan(3), program);
-  if (loaded.text) return *loaded.text;
+std::string convert(const ConvertOptions& options, std::string (*line_of)(Tokenizer&, std::string_view)) {
   Tokenizer tokenizer = Tokenizer::load(tokenizer_folder(options.tokenizer));
   auto text = read_all(STDIN_FILENO);
   if (!text) fail(ErrorKind::Data, str("cannot read standard input: ", errno_text(errno)), "pipe a file in");
@@ -114,23 +104,39 @@ std::string use(const Words& words, const char* about, std::string (*convert)(To
   else if (text->empty())
     return "";
   std::string lines;
-  for (const std::string& line : split(*text, '\n')) lines += str(convert(tokenizer, line), '\n');
+  for (const std::string& line : split(*text, '\n')) lines += str(line_of(tokenizer, line), '\n');
   return lines;
 }
 
-std::string run(const Words& words) {
-  const std::string name = words.size() > 2 ? words[2] : "--help";
-  if (name == "train") return train(words);
-  if (name == "encode") return use(words, "Turns lines of standard input into lines of ids.", encode_line);
-  if (name == "decode") return use(words, "Turns lines of ids into text.", decode_line);
-  if (name == "--help" || name == "-h") return "usage: tandem summarize tokenizer train|encode|decode [flags]\n";
-  fail(ErrorKind::Usage, str("tokenizer: there is no command '", name, "'"), "it is train, encode or decode");
+Command train_command() {
+  return {.name = "train",
+          .about = "train a byte-level BPE tokenizer like that of GPT-2, on text files or on columns of CSVs",
+          .run = plain_command<TokenizerOptions>(train),
+          .examples = {"tandem summarize tokenizer train --size 8192 --output tokenizer train.csv"},
+          .arguments = "file [file ...]"};
+}
+
+Command convert_command(const std::string& name, const std::string& about,
+                        std::string (*line_of)(Tokenizer&, std::string_view)) {
+  return {.name = name,
+          .about = about,
+          .run = plain_command<ConvertOptions>(
+              [line_of](const ConvertOptions& options, auto /*arguments*/) { return convert(options, line_of); }),
+          .examples = {str("tandem summarize tokenizer ", name, " --tokenizer FOLDER < lines.txt")}};
 }
 
 }  // namespace
 
-int run_tokenizer(const Words& words) {
-  return run_command([&] { return run(words); });
+Command tokenizer_command() {
+  const CommandTable table{
+      .name = "tandem summarize tokenizer",
+      .about = "Trains a tokenizer, or converts text with one.",
+      .example = "tandem summarize tokenizer train --output tokenizer train.csv",
+      .commands = {train_command(), convert_command("encode", "convert lines of text to lines of ids", encode_line),
+                   convert_command("decode", "convert lines of ids to text", decode_line)}};
+  return {.name = "tokenizer",
+          .about = "train a tokenizer; encode and decode lines of standard input",
+          .run = [table](const Words& words, const ProgramText&) { return run_commands(table, words, 2); }};
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -2,26 +2,24 @@
 
 #include <tandem/accelerator_options.h>
 #include <tandem/loader.h>
-#include <tandem/optimizer.h>
-#include <tandem/schedule.h>
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/gpt2/gpt2_options.h"
+#include "recipe/optimize_options.h"
 #include "recipes/summarize/encode.h"
 #include "recipes/summarize/evaluation.h"
 #include "recipes/summarize/rows.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
 enum class Preset {
   None,
-  Demo,   // dialogues that are built in, and a model that two cores train in a minute
-  Guide,  // GPT-2 as the guides fine-tune it
+  Demo,   // built-in dialogues and a model that two cores train in a minute
+  Guide,  // fine-tunes GPT-2 as the guides do
 };
 
 inline std::vector<std::pair<std::string, Preset>> enum_names(Preset) {
@@ -37,36 +35,25 @@ struct TrainOptions {
   std::filesystem::path tokenizer = {};
   Gpt2Options model = {};
   PromptOptions prompt = {};
-  double lr = 6e-5;
-  double clip = 1;
-  AdamWOptions adamw = {};
-  ScheduleOptions schedule = {};
-  LrScalingOptions scaling = {};
-  std::int64_t eval_every = 0;
+  OptimizeOptions optimize = {.lr = 6e-5};
   EvaluateOptions evaluate = {};
 };
 
 template <class Visitor>
 void visit_fields(TrainOptions& o, Visitor&& field) {
-  field("preset", o.preset, "settings that belong together; other flags change single ones");
+  field("preset", o.preset, "set of defaults; other flags override single ones");
   field("", o.data, "data");
   field("", o.loader, "data");
-  field("init", o.init, "weights to begin with: a folder, or gpt2, gpt2-medium, ...; empty: from scratch");
-  field("tokenizer", o.tokenizer, "folder of a tokenizer; empty: that of --init, else one is trained on the data");
-  field("", o.model, "the model, from scratch");
+  field("init", o.init, "pretrained weights: a folder, or gpt2, gpt2-medium, ...; empty: train from scratch");
+  field("tokenizer", o.tokenizer, "tokenizer folder; empty: that of --init, or one that is trained on the data");
+  field("", o.model, "model, if trained from scratch");
   field("", o.prompt, "prompt");
-  field("lr", o.lr, "learning rate at its highest");
-  field("clip", o.clip, "a longer gradient is made this long; 0: left alone");
-  field("", o.adamw, "optimizer");
-  field("", o.schedule, "learning rate");
-  field("", o.scaling, "learning rate");
-  field("eval-every", o.eval_every, "steps from evaluation to evaluation, each with a checkpoint; 0: one at the end");
+  field("", o.optimize, "optimization");
   field("", o.evaluate, "evaluation");
   field("", o.accelerator, "the run");
 }
 void validate(const TrainOptions& options);
 
-// What a preset means; the rest stays as it is by default.
-TrainOptions options_of(Preset preset);
+TrainOptions preset_options(Preset preset);
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "base/text.h"
+#include "recipe/find_model.h"
+#include "recipe/run_files.h"
+#include "recipes/summarize/baselines.h"
 #include "recipes/summarize/token_cache.h"
-#include "text/baselines.h"
 #include "text/train_vocabulary.h"
 #include "text/vocabulary_files.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,7 +28,7 @@ Tokenizer train_tokenizer(const TrainOptions& options, std::span<const SummarySa
   return Tokenizer(train_vocabulary(texts, {.size = options.model.vocabulary}));
 }
 
-// Where the weights come from that a run goes on with: then its tokens must mean what they did.
+// The model of the run that is resumed: its tokenizer must stay the same.
 std::optional<fs::path> find_resumed(const fs::path& folder, const std::string& resume) {
   constexpr std::string_view kWeights = "weights:";
   if (resume == "no") return std::nullopt;
@@ -34,7 +36,7 @@ std::optional<fs::path> find_resumed(const fs::path& folder, const std::string& 
   return find_description(resume.starts_with(kWeights) ? resume.substr(kWeights.size()) : resume);
 }
 
-// The first rank trains it, if nobody did, and the others get it from there.
+// The first rank loads or trains it and sends it to the others.
 Tokenizer make_tokenizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows) {
   std::string text;
   if (accelerator.is_main_process()) {
@@ -71,8 +73,8 @@ fs::path prepare_tokens(Accelerator& accelerator, SampleEncoder& encoder, std::s
 
 void keep_for_later(Accelerator& accelerator, const Summarizer& model, std::span<const SummarySample> held_out) {
   if (!accelerator.is_main_process()) return;
-  save_description(accelerator.folder() / "model", model);
-  write_rows(accelerator.folder() / "validation.csv", held_out);
+  save_description(accelerator.folder() / kModelFolder, model);
+  write_rows(accelerator.folder() / kValidationFile, held_out);
 }
 
 double flops_per_token(const Gpt2Options& options, const TokenFile& tokens) {
@@ -106,4 +108,4 @@ std::string guide_text(const Accelerator& accelerator) {
              " micro-batches on each rank; for the 512 samples a step of guide 003: --global-batch 512");
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -40,7 +40,7 @@ TABLES = {
 # The same of commands, which find the files of make_files().
 REFUSED = {
     "train --preset demo --train missing.csv": "cannot read missing.csv: No such file or directory",
-    "train": "there is nothing to learn from",
+    "train": "there is no training data",
     "train --preset guide --train rows.csv --valid rows.csv":
         "there is no folder 'gpt2', and no such model in the cache of Hugging Face or /kaggle/input",
     "train --preset demo --init gpt2-dialogues --tokenizer other":
@@ -49,7 +49,7 @@ REFUSED = {
     "export --from nowhere --output new": "there is no model in nowhere",
     "evaluate --from runs/stopped": "there is no complete checkpoint in FOLDER/checkpoints",
     "evaluate --from gpt2-dialogues": "gpt2-dialogues does not say which rows to use",
-    "export --from runs/whole --output gpt2-dialogues": "output is gpt2-dialogues, which is there already (--output)",
+    "export --from runs/whole --output gpt2-dialogues": "output is gpt2-dialogues, which exists already (--output)",
     "train --train rows.csv --valid rows.csv --vocabulary 257 --context 30 --marker = --prefix 'Summarize this, if you please:'":
         "prefix and marker are 31 tokens, and the context is 30",
     "train --preset guide --train rows.csv --valid rows.csv --init gpt2-dialogues --max-steps 31":
@@ -142,7 +142,7 @@ class SummarizeDoc(LaunchTest):
         self.assertNotEqual(refused.returncode, 0)
 
     def test_it_lists_the_errors_of_the_tests_below(self):
-        told = re.findall(r"^\| `(.*?)` \|", PAGE.partition("\n## When something is wrong\n")[2], re.M)
+        told = re.findall(r"^\| `(.*?)` \|", PAGE.partition("\n## Errors\n")[2], re.M)
         self.assertEqual(sorted(told), sorted([*TABLES.values(), *REFUSED.values()]))
 
     def test_its_errors_are_said_of_bad_tables(self):

@@ -8,57 +8,39 @@ from summarize_support import GOOD, HEADER, ROWS, SHAPE, SHORT, SummarizeTest, f
 
 MIB_10 = "tea " * 2_500_000
 
-QUOTES = "put quotes around a field that has commas or line ends"
-FILL = "fill it in, or leave the row out"
-PATH = "check the path and its permissions"
-SPACE = "check the folder, its permissions and the free space"
-NO_MODEL = "name the folder of a run, a checkpoint in it, or a folder with config.json and model.safetensors"
-SAME_FOLDER = "take config.json and model.safetensors from the same folder"
-SAME_SETTINGS = "build the model with the settings that the checkpoint was made with"
-DAMAGED = "the file may be damaged, or made by another program or version"
-
-# What no command takes: the table, what is said of it, and what to do.
+# What no command takes: the table, facts that the error states, and facts of its hint.
 BAD_TABLES = [
-    ("", "bad.csv is empty", "its first row must name the columns"),
-    (HEADER, "bad.csv has a header and no rows", "add some, or name another file"),
-    (GOOD.replace("dialogue", "dialog"), "bad.csv has no column 'dialogue', only id, dialog, summary",
-     "name the right one with --dialogue-column"),
-    ("id,dialogue,dialogue\n1,a,b\n", "bad.csv, row 1 (line 1): there are two columns 'dialogue'",
-     "give each column a name of its own"),
-    (HEADER + '1,"a\nb",c\n2, ,d\n', "bad.csv, row 3 (line 4): the field 'dialogue' is empty", FILL),
-    (HEADER + f"1,a,b\n2,{MIB_10},c\n", "bad.csv, row 3 (line 3): the field 'dialogue' has 10000000 bytes",
-     "look for a quote that is not closed there; of a real text keep the part that matters, below 1 MiB"),
-    (HEADER + "1,a,b\n2,c\n", "bad.csv, row 3 (line 3): 2 fields for 3 columns, none for column 'summary'", QUOTES),
-    (HEADER + "1,a,b,c\n", "bad.csv, row 2 (line 2): 4 fields for 3 columns, too many after column 'summary'", QUOTES),
-    (HEADER + '1,a,b\n2,"c,d\n3,e,f\n',
-     "bad.csv, row 3 (line 3), column 'dialogue': the quote that opens on line 3 is never closed",
-     "write a quote inside of a field twice"),
-    (HEADER + "1,a\0b,c\n", "bad.csv, row 2 (line 2), column 'dialogue': there is a zero byte, so this is no text",
-     "save the table as UTF-8 (UTF-16 has zero bytes)"),
-    (HEADER + '1,"a\nb",c\n2,d,e\n1,f,g\n', "bad.csv, row 4 (line 5): the id '1' is that of bad.csv, row 2 (line 2) too",
-     "give each row an id of its own, or name another column with --id-column"),
+    ("", ("bad.csv", "empty"), ("columns",)),
+    (HEADER, ("bad.csv", "no rows"), ()),
+    (GOOD.replace("dialogue", "dialog"), ("bad.csv", "'dialogue'", "id, dialog, summary"), ("--dialogue-column",)),
+    ("id,dialogue,dialogue\n1,a,b\n", ("bad.csv, row 1 (line 1)", "two", "'dialogue'"), ()),
+    (HEADER + '1,"a\nb",c\n2, ,d\n', ("bad.csv, row 3 (line 4)", "'dialogue'", "empty"), ()),
+    (HEADER + f"1,a,b\n2,{MIB_10},c\n", ("bad.csv, row 3 (line 3)", "'dialogue'", "10000000 bytes"), ("1 MiB",)),
+    (HEADER + "1,a,b\n2,c\n", ("bad.csv, row 3 (line 3)", "2 fields", "3 columns", "'summary'"), ("quotes",)),
+    (HEADER + "1,a,b,c\n", ("bad.csv, row 2 (line 2)", "4 fields", "3 columns", "'summary'"), ("quotes",)),
+    (HEADER + '1,a,b\n2,"c,d\n3,e,f\n', ("bad.csv, row 3 (line 3)", "'dialogue'", "quote", "line 3", "never closed"), ()),
+    (HEADER + "1,a\0b,c\n", ("bad.csv, row 2 (line 2)", "'dialogue'", "zero byte"), ("UTF-8",)),
+    (HEADER + '1,"a\nb",c\n2,d,e\n1,f,g\n', ("bad.csv, row 4 (line 5)", "'1'", "bad.csv, row 2 (line 2)"), ("--id-column",)),
 ]
 BAD_SUMMARIES = [
-    (GOOD.replace("summary", "text"), "bad.csv has no column 'summary', only id, dialogue, text",
-     "name the right one with --summary-column"),
-    (HEADER + "1,a,b\n2,c,\n", "bad.csv, row 3 (line 3): the field 'summary' is empty", FILL),
-    (HEADER + f"1,a,{MIB_10}\n", "bad.csv, row 2 (line 2): the field 'summary' has 10000000 bytes",
-     "look for a quote that is not closed there; of a real text keep the part that matters, below 1 MiB"),
+    (GOOD.replace("summary", "text"), ("bad.csv", "'summary'", "id, dialogue, text"), ("--summary-column",)),
+    (HEADER + "1,a,b\n2,c,\n", ("bad.csv, row 3 (line 3)", "'summary'", "empty"), ()),
+    (HEADER + f"1,a,{MIB_10}\n", ("bad.csv, row 2 (line 2)", "'summary'", "10000000 bytes"), ("1 MiB",)),
 ]
 BAD_IDS = [
-    (GOOD.replace("id,", "name,"), "bad.csv has no column 'id', only name, dialogue, summary",
-     "name the right one with --id-column"),
-    (HEADER + "1,a,b\n,c,d\n", "bad.csv, row 3 (line 3): the field 'id' is empty", FILL),
+    (GOOD.replace("id,", "name,"), ("bad.csv", "'id'", "name, dialogue, summary"), ("--id-column",)),
+    (HEADER + "1,a,b\n,c,d\n", ("bad.csv, row 3 (line 3)", "'id'", "empty"), ()),
 ]
+NO_MODEL = ("config.json", "model.safetensors")
 
 
 class Tables(SummarizeTest):
     def assert_each_refused(self, tables: list, words: tuple) -> None:
         refuse = self.assert_train_refused if words[0] == "--train" else self.assert_refused
-        for text, sentence, hint in tables:
-            with self.subTest(sentence):
+        for text, facts, hint in tables:
+            with self.subTest(facts):
                 self.write("bad.csv", text)
-                refuse(words, 8, sentence, hint)
+                refuse(words, 8, facts, hint)
 
     def test_are_not_learned_from(self):
         self.assert_each_refused(BAD_TABLES + BAD_SUMMARIES, ("--train", "bad.csv", *SHAPE))
@@ -77,15 +59,14 @@ class Tables(SummarizeTest):
         (self.folder / "folder").mkdir()
         for name, reason in (("missing.csv", "No such file or directory"), ("folder", "Is a directory"),
                              ("train.csv/x.csv", "Not a directory")):
-            sentence = f"cannot read {name}: {reason}"
-            self.assert_train_refused(("--train", name, *SHAPE), 8, sentence, PATH)
-            self.assert_refused(("evaluate", "--from", self.tiny, "--valid", name), 8, sentence, PATH)
-            self.assert_refused(("predict", "--from", self.tiny, "--test", name), 8, sentence, PATH)
+            self.assert_train_refused(("--train", name, *SHAPE), 8, (name, reason), ())
+            self.assert_refused(("evaluate", "--from", self.tiny, "--valid", name), 8, (name, reason), ())
+            self.assert_refused(("predict", "--from", self.tiny, "--test", name), 8, (name, reason), ())
 
     def test_are_refused_by_several_ranks_with_the_same_sentence(self):
         self.write("bad.csv", HEADER)
         result = self.summarize("train", "--train", "bad.csv", *SHAPE, *SHORT, "--name", "refused", "--nproc", 2)
-        self.assertRegex(result.stderr, r"\nerror: bad\.csv has a header and no rows \[rank \d of 2\]\nhint: add some, or ")
+        self.assertRegex(result.stderr, r"\nerror: bad\.csv .*no rows \[rank \d of 2\]\nhint: ")
         self.assertEqual(result.returncode, 8)
         self.assertEqual({path.name for path in (self.folder / "runs" / "refused").iterdir()}, {"logs"})
         self.assert_nothing_left()
@@ -93,28 +74,23 @@ class Tables(SummarizeTest):
 
 class Sources(SummarizeTest):
     def test_must_be_named(self):
-        self.assert_train_refused(SHAPE, 3, "there is nothing to learn from",
-                                  "give --train train.csv, or --data builtin:dialogues")
-        self.assert_refused(("train", "--valid", "train.csv", *SHAPE), 2, "valid is train.csv, and there is no --train (--valid)",
-                            "give --train train.csv, too")
+        self.assert_train_refused(SHAPE, 3, (), ("--train train.csv", "--data builtin:dialogues"))
+        self.assert_refused(("train", "--valid", "train.csv", *SHAPE), 2, ("valid is train.csv", "--train", "(--valid)"),
+                            ("--train train.csv",))
 
     def test_that_are_built_in_are_two(self):
-        hint = "give builtin:dialogues or builtin:packages; a file is --{}"
-        self.assert_refused(("train", "--data", "other", *SHAPE), 2, "data is 'other' (--data)", hint.format("train"))
-        self.assert_refused(("evaluate", "--from", self.tiny, "--data", "other"), 2, "data is 'other' (--data)",
-                            hint.format("valid"))
+        known = ("builtin:dialogues", "builtin:packages")
+        self.assert_refused(("train", "--data", "other", *SHAPE), 2, ("'other'", "(--data)"), (*known, "--train"))
+        self.assert_refused(("evaluate", "--from", self.tiny, "--data", "other"), 2, ("'other'", "(--data)"), (*known, "--valid"))
 
     def test_of_fewer_than_twenty_rows_need_others_to_hold_out(self):
         self.write("few.csv", HEADER + "".join(ROWS[:19]))
-        self.assert_train_refused(("--train", "few.csv", *SHAPE), 8, "few.csv has 19 rows, too few to hold some out",
-                                  "name others with --valid")
+        self.assert_train_refused(("--train", "few.csv", *SHAPE), 8, ("few.csv", "19 rows"), ("--valid",))
         self.run_well("train", "--train", "few.csv", "--valid", "train.csv", *SHAPE, *SHORT)
 
     def test_whose_summaries_are_all_too_long_teach_nothing(self):
         self.write("long.csv", HEADER + "1,a," + "words " * 300 + "\n2,b," + "words " * 300 + "\n")
-        self.assert_train_refused(("--train", "long.csv", "--valid", "train.csv", *SHAPE), 8,
-                                  "there is nothing to learn from: 2 rows were left out, as their summary fills the context",
-                                  "give a larger --context, or shorter summaries")
+        self.assert_train_refused(("--train", "long.csv", "--valid", "train.csv", *SHAPE), 8, ("2 rows", "context"), ("--context",))
 
     def test_whose_summaries_are_all_too_long_have_no_loss(self):
         self.write("long.csv", HEADER + "1,a," + "words " * 300 + "\n")
@@ -123,15 +99,15 @@ class Sources(SummarizeTest):
 
 
 class OddText(SummarizeTest):
-    def data_line(self, rows: bytes) -> str:
+    def assert_data_line(self, rows: bytes, line: str) -> None:
         (self.folder / "odd.csv").write_bytes(GOOD.encode() + rows)
         said = self.run_well("train", "--train", "odd.csv", "--valid", "train.csv", *SHAPE, *SHORT).stdout
-        return said.partition("data       ")[2].partition("\n")[0]
+        self.assertRegex(said.partition("data       ")[2].partition("\n")[0], f"^{line}$")
 
     def test_that_is_no_utf8_is_learned_from_and_counted(self):
-        # A lone 0xFF, each byte of two, and a cut-off sequence of three bytes, which is one place.
-        self.assertEqual(self.data_line(b"b1,Ann: a\xffb.,c\nb2,Ann: \xfe\xfe.,d\nb3,Ann: e,\xe2\x82f\n"),
-                         "27 samples; 4 places were not UTF-8 and became U+FFFD")
+        # A lone 0xFF, each byte of two, and a cut-off sequence of three bytes, which counts once.
+        self.assert_data_line(b"b1,Ann: a\xffb.,c\nb2,Ann: \xfe\xfe.,d\nb3,Ann: e,\xe2\x82f\n",
+                              "27 samples; 4 [^;]*UTF-8[^;]*U\\+FFFD")
 
     def test_that_is_no_utf8_is_summarized(self):
         (self.folder / "odd.csv").write_bytes(HEADER.encode() + b"b1,Ann: a\xffb.,\nb2,Ann: \xc3,\n")
@@ -143,47 +119,39 @@ class OddText(SummarizeTest):
     def test_that_is_too_long_is_cut_or_left_out_and_counted(self):
         dialogues = "".join(f"b{i},{'words ' * 300},c\n" for i in range(2))
         summaries = "".join(f"c{i},d,{'words ' * 300}\n" for i in range(3))
-        self.assertEqual(self.data_line((dialogues + summaries).encode()),
-                         "26 samples; 2 dialogues were cut to fit; 3 rows were left out, as their summary fills the context")
+        self.assert_data_line((dialogues + summaries).encode(), "26 samples; 2 dialogues [^;]*; 3 rows [^;]*their[^;]*context")
 
     def test_counts_one_as_one(self):
         rows = f"b1,{'words ' * 300},c\nc1,d,{'words ' * 300}\n".encode() + b"d1,e\xff,f\n"
-        self.assertEqual(self.data_line(rows), "26 samples; 1 dialogue was cut to fit; 1 row was left out, as its summary "
-                                               "fills the context; 1 place was not UTF-8 and became U+FFFD")
+        self.assert_data_line(rows, "26 samples; 1 dialogue was [^;]*; 1 row was [^;]*its[^;]*; 1 [^;]*was [^;]*UTF-8[^;]*")
 
 
 class Tokenizers(SummarizeTest):
     def test_with_more_tokens_than_the_model_are_refused(self):
         self.run_well("tokenizer", "train", "--output", "other", "--size", 310, "--min-count", 1, "train.csv")
         self.assert_train_refused(("--train", "train.csv", "--init", self.hf, "--tokenizer", "other"), 8,
-                                  f"the tokenizer in other has 310 tokens, and the model in {self.hf} knows 300",
-                                  "take the tokenizer that the model was trained with")
+                                  ("other", "310", str(self.hf), "300"), ("tokenizer",))
 
     def test_that_are_not_there_are_refused(self):
         (self.folder / "empty").mkdir()
         for name in ("empty", "missing"):
-            sentence = f"tokenizer: {name} has neither tokenizer.json nor vocab.json with merges.txt"
-            hint = "name a folder that holds a tokenizer, as Hugging Face saves it"
-            self.assert_train_refused(("--train", "train.csv", "--tokenizer", name, *SHAPE), 8, sentence, hint)
-            self.assert_refused(("tokenizer", "encode", "--tokenizer", name), 8, sentence, hint, input="a\n")
+            facts = (name, "tokenizer.json", "vocab.json", "merges.txt")
+            self.assert_train_refused(("--train", "train.csv", "--tokenizer", name, *SHAPE), 8, facts, ())
+            self.assert_refused(("tokenizer", "encode", "--tokenizer", name), 8, facts, (), input="a\n")
 
     def test_without_an_end_of_text_are_refused(self):
         path = self.copy_of_hf("hf") / "tokenizer.json"
         whole = json.loads(path.read_text())
         self.assertEqual(whole["model"]["vocab"].pop("<|endoftext|>"), 299)
         path.write_text(json.dumps({**whole, "added_tokens": []}))
-        sentence = "tokenizer: it has no token <|endoftext|>, which ends a summary"
-        hint = "take a tokenizer of GPT-2, or train one with `tandem summarize tokenizer train`"
-        self.assert_train_refused(("--train", "train.csv", "--init", "hf"), 8, sentence, hint)
-        self.assert_train_refused(("--train", "train.csv", "--tokenizer", "hf", *SHAPE), 8, sentence, hint)
-        self.assert_refused(("predict", "--from", "hf", "--test", "train.csv"), 8, sentence, hint)
+        facts, hint = ("<|endoftext|>",), ("`tandem summarize tokenizer train`",)
+        self.assert_train_refused(("--train", "train.csv", "--init", "hf"), 8, facts, hint)
+        self.assert_train_refused(("--train", "train.csv", "--tokenizer", "hf", *SHAPE), 8, facts, hint)
+        self.assert_refused(("predict", "--from", "hf", "--test", "train.csv"), 8, facts, hint)
 
     def test_are_written_whole_or_not_at_all(self):
-        before = files_in(self.folder)
-        result = self.summarize("tokenizer", "train", "--output", "new", "train.csv", **limit_files(4000))
-        self.assertRegex(result.stderr, r"^error: cannot write new/tokenizer.json: File too large\nhint: .*ulimit -f.* \d+ bytes\n$")
-        self.assertEqual(result.returncode, 8)
-        self.assertEqual(files_in(self.folder), before)
+        self.assert_refused(("tokenizer", "train", "--output", "new", "train.csv"), 8,
+                            ("new/tokenizer.json", "File too large"), ("ulimit -f", "bytes"), **limit_files(4000))
 
     def test_of_a_run_stay_when_it_goes_on_with_other_data(self):
         run = self.copy_of_run()
@@ -211,10 +179,10 @@ class Weights(SummarizeTest):
         text = json.dumps(entries).encode()
         path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
-    def assert_init_refused(self, folder: str, code: int, sentence: str, hint: str) -> None:
-        self.assert_train_refused(("--train", "train.csv", "--init", folder), code, sentence, hint)
-        self.assert_refused(("evaluate", "--from", folder, "--valid", "train.csv"), code, sentence, hint)
-        self.assert_refused(("export", "--from", folder, "--output", "new"), code, sentence, hint)
+    def assert_init_refused(self, folder: str, code: int, *facts: str, hint: tuple = ()) -> None:
+        self.assert_train_refused(("--train", "train.csv", "--init", folder), code, facts, hint)
+        self.assert_refused(("evaluate", "--from", folder, "--valid", "train.csv"), code, facts, hint)
+        self.assert_refused(("export", "--from", folder, "--output", "new"), code, facts, hint)
 
     def test_that_are_missing_or_too_many_are_listed(self):
         def change(tensors):
@@ -222,39 +190,35 @@ class Weights(SummarizeTest):
             tensors["score.weight"] = ("F32", [2, 16], bytes(2 * 16 * 4))
 
         self.change(change)
-        self.assert_init_refused("hf", 9, "gpt2: the weights do not fit the model: h.0.mlp.c_fc.weight [64, 16] is missing; "
-                                          "ln_f.bias [16] is missing; score.weight [2, 16] is unexpected", SAME_FOLDER)
+        self.assert_init_refused("hf", 9, "h.0.mlp.c_fc.weight [64, 16] is missing", "ln_f.bias [16] is missing",
+                                 "score.weight [2, 16] is unexpected", hint=NO_MODEL)
 
     def test_of_other_shapes_are_listed(self):
         self.change(lambda tensors: tensors.update({"transformer.wpe.weight": ("F32", [100, 16], bytes(100 * 16 * 4))}))
-        self.assert_init_refused("hf", 9, "gpt2: the weights do not fit the model: wpe.weight is [100, 16] and should be "
-                                          "[192, 16]", SAME_FOLDER)
+        self.assert_init_refused("hf", 9, "wpe.weight", "[100, 16]", "[192, 16]", hint=NO_MODEL)
 
     def test_that_are_cut_off_or_not_there_are_refused(self):
         weights = self.copy_of_hf("hf") / "model.safetensors"
         whole = weights.read_bytes()
         begin = 8 + int.from_bytes(whole[:8], "little")
         weights.write_bytes(whole[:begin + 1000])
-        self.assert_init_refused("hf", 9, f"safetensors: hf/model.safetensors: its tensors take {len(whole) - begin} bytes, and "
-                                          "1000 follow the header",
-                                 "the file is damaged, cut off or of another format: use another copy of it")
+        self.assert_init_refused("hf", 9, "hf/model.safetensors", f"{len(whole) - begin} bytes", "1000")
         weights.unlink()
-        self.assert_init_refused("hf", 9, "cannot read hf/model.safetensors: No such file or directory", PATH)
+        self.assert_init_refused("hf", 9, "hf/model.safetensors", "No such file or directory")
 
     def test_beside_odd_settings_are_refused_by_the_name_of_the_file(self):
         config = self.copy_of_hf("hf") / "config.json"
         config.write_text(config.read_text().replace('"n_embd": 16', '"n_embd": "wide"'))
-        self.assert_init_refused("hf", 8, "json: hf/config.json: expected integer, found string", DAMAGED)
+        self.assert_init_refused("hf", 8, "hf/config.json", "integer", "string")
         shutil.copy(self.hf / "config.json", config)
         (self.folder / "hf" / "summarize.json").write_text("{}")
-        self.assert_init_refused("hf", 8, "json: hf/summarize.json: member 'prefix' not found", DAMAGED)
+        self.assert_init_refused("hf", 8, "hf/summarize.json", "'prefix'")
 
     def test_of_a_name_that_is_not_there_come_with_the_line_that_downloads_them(self):
         nowhere = {"HOME": str(self.folder), "HF_HOME": str(self.folder)}
         self.assert_train_refused(
-            ("--train", "train.csv", "--init", "gpt2"), 8,
-            "there is no folder 'gpt2', and no such model in the cache of Hugging Face or /kaggle/input",
-            "download it: python3 -c \"from huggingface_hub import snapshot_download as get; get('gpt2')\"", env=nowhere)
+            ("--train", "train.csv", "--init", "gpt2"), 8, ("'gpt2'", "Hugging Face", "/kaggle/input"),
+            ("python3 -c \"from huggingface_hub import snapshot_download as get; get('gpt2')\"",), env=nowhere)
 
     def test_of_a_name_are_found_in_the_cache_by_the_short_and_the_whole_name(self):
         shutil.copytree(self.hf, self.folder / "hub/models--openai-community--gpt2/snapshots/0a1b")
@@ -267,9 +231,8 @@ class Weights(SummarizeTest):
         for resume in ("auto", "latest"):
             result = self.summarize("train", "--train", "train.csv", *SHAPE, *SHORT, "--width", 32, "--name", "tiny",
                                     "--resume", resume)
-            self.assertRegex(result.stderr, r"^error: checkpoint: 16 of 16 tensors do not fit: h\.0\.attn\.c_attn\.bias is Float "
-                                            r"\[96\] here and Float \[48\] in the checkpoint; .*wte\.weight is Float \[300, 32\] here "
-                                            r"and Float \[300, 16\] in the checkpoint \[rank 0 of 1\]\n" f"hint: {SAME_SETTINGS}\n$")
+            self.assertRegex(result.stderr, r"^error: checkpoint: 16 of 16 tensors .*h\.0\.attn\.c_attn\.bias [^;]*\[96\][^;]*\[48\].*"
+                                            r"wte\.weight [^;]*\[300, 32\][^;]*\[300, 16\].* \[rank 0 of 1\]\nhint: .+\n$")
             self.assertEqual(result.returncode, 9)
             self.assertEqual(files_in(run), before)
 
@@ -277,8 +240,7 @@ class Weights(SummarizeTest):
         config = self.copy_of_run() / "model" / "config.json"
         config.write_text(config.read_text().replace('"n_positions": 192', '"n_positions": 200'))
         for words in (("evaluate",), ("predict", "--test", "train.csv"), ("export", "--output", "new")):
-            self.assert_refused((*words, "--from", "runs/tiny"), 9, "checkpoint: 1 of 16 tensors do not fit: wpe.weight is Float "
-                                "[200, 16] here and Float [192, 16] in the checkpoint", SAME_SETTINGS)
+            self.assert_refused((*words, "--from", "runs/tiny"), 9, ("1 of 16 tensors", "wpe.weight", "[200, 16]", "[192, 16]"), ())
 
 
 class Models(SummarizeTest):
@@ -288,7 +250,7 @@ class Models(SummarizeTest):
             for words in (("evaluate",), ("evaluate", "--valid", "train.csv"), ("predict",), ("predict", "--test", "train.csv"),
                           ("export", "--output", "new"), ("sample", "--dialogue", "Ann: Tea?")):
                 with self.subTest(place=place, words=words):
-                    self.assert_refused((*words, "--from", place), 8, f"there is no model in {place}", NO_MODEL)
+                    self.assert_refused((*words, "--from", place), 8, ("no model", place), NO_MODEL)
 
     def test_are_found_with_a_slash_after_the_checkpoint(self):
         checkpoint = f"{self.tiny}/checkpoints/step-00000002"
@@ -304,12 +266,9 @@ class Models(SummarizeTest):
     def test_are_not_exported_over_something(self):
         (self.folder / "there").mkdir()
         for name in ("there", "train.csv"):
-            self.assert_refused(("export", "--from", self.tiny, "--output", name), 2,
-                                f"output is {name}, which is there already (--output)", "name another, or remove it")
-        self.assert_refused(("export", "--from", self.tiny), 3, "output is empty",
-                            "name the folder to make: --output gpt2-dialogues")
-        self.assert_refused(("export", "--from", self.tiny, "--output", "train.csv/new"), 8,
-                            "cannot make train.csv/new: Not a directory", "check the folder above it, and its rights")
+            self.assert_refused(("export", "--from", self.tiny, "--output", name), 2, (name, "(--output)"), ())
+        self.assert_refused(("export", "--from", self.tiny), 3, ("output is empty",), ("--output gpt2-dialogues",))
+        self.assert_refused(("export", "--from", self.tiny, "--output", "train.csv/new"), 8, ("train.csv/new", "Not a directory"), ())
 
     def test_are_exported_to_a_folder_with_a_slash_at_its_end(self):
         self.run_well("export", "--from", self.tiny, "--output", "new/")
@@ -317,10 +276,9 @@ class Models(SummarizeTest):
         self.assertEqual(files_in(self.folder / "new"), files_in(self.hf))
 
     def test_have_a_name(self):
-        self.assert_refused(("sample", "--from", ""), 2, "from is empty (--from)", "name the folder of a run, such as runs/latest")
+        self.assert_refused(("sample", "--from", ""), 2, ("from is empty (--from)",), ("runs/latest",))
         name = "x" * 300
-        self.assert_refused(("sample", "--from", name), 8, f"cannot use {self.folder}/{name}/model/config.json: File name too long",
-                            "check the path and its permissions")
+        self.assert_refused(("sample", "--from", name), 8, (f"{self.folder}/{name}/model/config.json", "File name too long"), ())
 
     def test_are_exported_whole_or_not_at_all(self):
         for size in (1000, 30000):
@@ -340,28 +298,27 @@ class Outputs(SummarizeTest):
                                ("folder", "Is a directory")):
             for words in self.commands(output):
                 with self.subTest(words[0], output=output):
-                    self.assert_refused(words, 8, f"cannot write {output}: {reason}", SPACE)
+                    self.assert_refused(words, 8, (output, reason), ())
 
     def test_do_not_take_the_place_of_notes(self):
         self.write("notes.csv.part", "to do: buy tea\n")
-        self.assert_refused(self.commands("notes.csv")[0], 8, "notes.csv.part is there, and is no draft of summaries",
-                            "move it away, or name another --output")
+        self.assert_refused(self.commands("notes.csv")[0], 8, ("notes.csv.part", "no draft"), ("--output",))
 
     def test_on_a_full_disk_fail_and_what_is_summarized_is_kept(self):
         full = self.folder / "full"
         full.symlink_to("/dev/full")
         predict, evaluate = self.commands("full")
         for words in ((*evaluate, "--no-progress"), (*predict, "--no-progress")):
-            self.assert_error(self.summarize(*words), 8, "cannot write full: No space left on device", SPACE)
+            self.assert_error(self.summarize(*words), 8, ("full", "No space left on device"), ())
         full.unlink()
         result = self.run_well(*predict, "--no-progress")
-        self.assertEqual(result.stderr, "going on: 24 of 24 summaries are written already\n")
+        self.assertRegex(result.stderr, r"^[^\n]*24 of 24[^\n]*\n$")
         self.assertEqual([path.name for path in self.folder.glob("full*")], ["full"])
         self.assertEqual(len(full.read_text().splitlines()), 25)
 
     def test_that_are_not_finished_have_a_hint_that_helps(self):
         result = self.summarize(*self.commands("new.csv")[0], "--decode-batch", 4, "--no-progress", **limit_files(120))
-        self.assert_error(result, 8, "cannot write new.csv.part: File too large", SPACE)
+        self.assert_error(result, 8, ("new.csv.part", "File too large"), ("space",))
         self.assertFalse((self.folder / "new.csv").exists())
 
     def test_of_a_training_on_a_full_disk_hold_no_half_of_anything(self):
@@ -370,29 +327,30 @@ class Outputs(SummarizeTest):
         before = files_in(self.folder)
         words = ("train", "--train", "train.csv", *SHAPE, *SHORT, "--name", "full")
         result = self.summarize(*words, **limit_files(1000))
-        self.assertRegex(result.stderr, r"^error: cannot write \S+: File too large \[rank 0 of 1\]\nhint: raise the limit on the size "
-                                        r"of files \(ulimit -f\): this file takes \d+ bytes\n$")
+        self.assertRegex(result.stderr, r"^error: .*File too large \[rank 0 of 1\]\nhint: .*ulimit -f.* \d+ bytes\n$")
         self.assertEqual(result.returncode, 9)
         self.assertEqual(files_in(self.folder), before)
         self.assertEqual(self.summarize(*words, **limit_files(30000)).returncode, 9)
         self.assertEqual(list((self.folder / "runs" / "full" / "checkpoints").iterdir()), [])
         self.assert_error(self.summarize("evaluate", "--from", "runs/full"), 9,
-                          f"there is no complete checkpoint in {self.folder}/runs/full/checkpoints", "train it first")
+                          ("no complete checkpoint", f"{self.folder}/runs/full/checkpoints"), ("train",))
 
 
 class Words(SummarizeTest):
     def test_of_score_name_one_file_with_two_columns_and_rows(self):
         for files in ((), ("train.csv", "train.csv")):
-            self.assert_refused(("score", *files), 2, f"score: {len(files)} files were named",
-                                "name one: tandem summarize score FILE.csv")
-        self.assert_refused(("score", "train.csv"), 8, "train.csv has no column 'reference', only id, dialogue, summary",
-                            "name the right one with --reference-column")
+            self.assert_refused(("score", *files), 2, (f"score: {len(files)} files",), ("tandem summarize score FILE.csv",))
+        self.assert_refused(("score", "train.csv"), 8, ("train.csv", "'reference'", "id, dialogue, summary"), ("--reference-column",))
         self.assert_refused(("score", "--reference-column", "summary", "train.csv"), 8,
-                            "train.csv has no column 'prediction', only id, dialogue, summary",
-                            "name the right one with --prediction-column")
+                            ("train.csv", "'prediction'", "id, dialogue, summary"), ("--prediction-column",))
         self.write("header.csv", "reference,prediction\n")
-        self.assert_refused(("score", "header.csv"), 8, "header.csv has a header and no rows", "add some")
-        self.assert_refused(("score", "missing.csv"), 8, "cannot read missing.csv: No such file or directory", PATH)
+        self.assert_refused(("score", "header.csv"), 8, ("header.csv", "no rows"), ())
+        self.assert_refused(("score", "missing.csv"), 8, ("missing.csv", "No such file or directory"), ())
+
+    def test_that_are_no_preset_get_the_nearest_one(self):
+        self.assert_refused(("train", "--preset", "dmeo"), 2, ("--preset", "'dmeo'", "demo, guide"), ("did you mean demo?",))
+        self.write("run.yaml", "lr: 1\npreset: guid\n")
+        self.assert_refused(("train", "--config", "run.yaml"), 3, ("run.yaml:2", "'guid'"), ("did you mean guide?",))
 
     def test_of_score_may_have_flags_after_the_file(self):
         self.write("pairs.csv", "reference,prediction\na b,a b\n")
@@ -400,23 +358,20 @@ class Words(SummarizeTest):
 
     def test_of_tokenizer_need_a_tokenizer_and_tokens(self):
         for command in ("encode", "decode"):
-            self.assert_refused(("tokenizer", command), 3, "tokenizer is empty", "name its folder: --tokenizer FOLDER", input="1\n")
+            self.assert_refused(("tokenizer", command), 3, ("tokenizer is empty",), ("--tokenizer FOLDER",), input="1\n")
         for word in ("x", "300", "-1", "99999999999999999999"):
-            self.assert_refused(("tokenizer", "decode", "--tokenizer", self.hf), 8, f"tokenizer decode: '{word}' is no token",
-                                "give whole numbers from 0 to 299, with spaces between them", input=f"1 2\n3 {word}\n")
-        self.assert_refused(("tokenizer", "train", "--output", "new"), 2, "tokenizer train: no file was named",
-                            "name texts, or CSVs")
+            self.assert_refused(("tokenizer", "decode", "--tokenizer", self.hf), 8, (f"'{word}'",), ("0 to 299",),
+                                input=f"1 2\n3 {word}\n")
+        self.assert_refused(("tokenizer", "train", "--output", "new"), 2, ("tokenizer train", "no file"), ())
         self.assert_refused(("tokenizer", "train", "--output", "new", "missing.txt"), 8,
-                            "cannot read missing.txt: No such file or directory", PATH)
-        self.assert_refused(("tokenizer", "train", "--output", "new", "--size", 256, "train.csv"), 2, "size is 256 (--size)",
-                            "give at least 257: the bytes and <|endoftext|>")
+                            ("missing.txt", "No such file or directory"), ())
+        self.assert_refused(("tokenizer", "train", "--output", "new", "--size", 256, "train.csv"), 2, ("size is 256 (--size)",), ("257",))
 
     def test_that_are_no_command_get_the_nearest_one(self):
-        for word, hint in (("predikt", "did you mean `tandem summarize predict`?"),
-                           ("xyzzy", "`tandem summarize --help` lists the commands")):
-            self.assert_refused((word,), 2, f"tandem summarize: there is no command '{word}'", hint)
-        self.assert_refused(("tokenizer", "encod"), 2, "tokenizer: there is no command 'encod'",
-                            "it is train, encode or decode")
+        for words, hint in ((("predikt",), "did you mean `tandem summarize predict`?"),
+                            (("xyzzy",), "`tandem summarize --help`"),
+                            (("tokenizer", "encod"), "did you mean `tandem summarize tokenizer encode`?")):
+            self.assert_refused(words, 2, ("tandem summarize", f"'{words[-1]}'"), (hint,))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import atexit
 import functools
 import os
 import pathlib
+import re
 import resource
 import shutil
 import subprocess
@@ -59,19 +60,28 @@ class SummarizeTest(LaunchTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
-    def assert_refused(self, words: tuple, code: int, sentence: str, hint: str, **options) -> None:
+    def assert_error(self, result: subprocess.CompletedProcess, code: int, facts: tuple, hint: tuple) -> None:
+        """One sentence and one hint, which state these facts in whatever words."""
+        said = re.fullmatch(r"error: (.+)\nhint: (.+)\n", result.stderr)
+        self.assertIsNotNone(said, result.stderr)
+        for text, wanted in zip(said.groups(), (facts, hint)):
+            for fact in wanted:
+                self.assertIn(fact, text)
+        self.assertEqual((result.stdout, result.returncode), ("", code), result.stderr)
+
+    def assert_refused(self, words: tuple, code: int, facts: tuple, hint: tuple, **options) -> None:
         """Nothing may be new or changed afterwards, neither here nor in the run that was made once."""
         before, tiny = files_in(self.folder), files_in(self.tiny)
-        self.assert_error(self.summarize(*words, **options), code, sentence, hint)
+        self.assert_error(self.summarize(*words, **options), code, facts, hint)
         self.assertEqual(files_in(self.folder).keys(), before.keys())
         self.assertEqual(files_in(self.folder), before)
         self.assertEqual(files_in(self.tiny), tiny)
 
-    def assert_train_refused(self, words: tuple, code: int, sentence: str, hint: str, **options) -> None:
+    def assert_train_refused(self, words: tuple, code: int, facts: tuple, hint: tuple, **options) -> None:
         """The same of a training, which may leave an empty folder."""
         (self.folder / "runs" / "refused").mkdir(parents=True, exist_ok=True)
         words = ("train", *words, *SHORT, "--name", "refused")
-        self.assert_refused(words, code, f"{sentence} [rank 0 of 1]", hint, **options)
+        self.assert_refused(words, code, (*facts, "[rank 0 of 1]"), hint, **options)
 
     def copy_of_hf(self, name: str) -> pathlib.Path:
         return shutil.copytree(self.hf, self.folder / name)

@@ -1,4 +1,4 @@
-#include "recipes/summarize/content_key.h"
+#include "recipe/content_key.h"
 
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// FNV-1a, and a checksum of another kind beside it.
+// FNV-1a, followed by CRC-32C.
 std::string content_key(std::string_view content) {
   std::uint64_t hash = 14695981039346656037U;
   for (const unsigned char c : content) hash = (hash ^ c) * 1099511628211U;

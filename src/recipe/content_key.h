@@ -5,7 +5,8 @@
 
 namespace tandem {
 
-// A short name for a content: that of another content is another one, but for a chance of 1 in 2^96.
+// A short hash of `content`, for the name of a cache file or the key of a draft. Two contents have the same one with a
+// probability of 2^-96.
 std::string content_key(std::string_view content);
 
 }  // namespace tandem

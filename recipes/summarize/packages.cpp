@@ -1,9 +1,9 @@
-#include "text/packages.h"
+#include "recipes/summarize/packages.h"
 
 #include "packages_csv.h"
 #include "text/csv.h"
 
-namespace tandem {
+namespace tandem::summarize {
 
 SummarySets read_packages() {
   const CsvTable table = CsvTable::parse(kPackagesCsv, "builtin:packages");
@@ -20,4 +20,4 @@ SummarySets read_packages() {
   return sets;
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -1,4 +1,4 @@
-#include "text/dialogues.h"
+#include "recipes/summarize/dialogues.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <set>
 
 #include "base/text.h"
-#include "text/baselines.h"
+#include "recipes/summarize/baselines.h"
+#include "recipes/summarize/packages.h"
 #include "text/csv.h"
-#include "text/packages.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 TEST(Dialogues, AreDecidedByTheSeedAlone) {
@@ -107,4 +107,4 @@ TEST(Baselines, AreScoredOnHeldOutSamples) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::summarize

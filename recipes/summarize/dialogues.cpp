@@ -1,4 +1,4 @@
-#include "text/dialogues.h"
+#include "recipes/summarize/dialogues.h"
 
 #include <tandem/random_key.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 using std::string_view;
@@ -27,7 +27,7 @@ constexpr std::array<string_view, 12> kTimes{"on Monday",   "on Tuesday",  "on W
                                              "on Friday",   "on Saturday", "on Sunday",    "at noon",
                                              "at midnight", "at dawn",     "at dusk",      "at sunrise"};
 
-// {A} speaks first. What, where and when are said in lines of their own, in an order of their own.
+// {A} speaks first. Activity, place and time are on separate lines, in varying order.
 constexpr std::array<std::array<string_view, 4>, 3> kTemplates{
     {{"{A}: Hi {B}, do you want to {verb} with me?", "{B}: Sure, where?", "{A}: We can go to the {place}.",
       "{B}: Good, see you {time}."},
@@ -39,7 +39,7 @@ constexpr std::array<string_view, 8> kFillers{"How are you?",      "It is cold h
                                               "I just had lunch.", "The bus was late.",    "I am so tired.",
                                               "Nice to hear you.", "My mother says hello."};
 
-// Numbers that look random, from a key alone.
+// Pseudo-random numbers that depend on the key alone.
 class Dice {
  public:
   explicit Dice(std::uint64_t key) : key_(key) {}
@@ -67,7 +67,7 @@ struct Scene {
   Plan plan;
 };
 
-// One plan of eight, whatever the seed.
+// One plan in eight, for any seed.
 bool is_held_out(const Plan& plan) { return random_key(0, Draw::Synthetic, plan.verb, plan.place, plan.time) % 8 == 0; }
 
 Scene draw_scene(Dice& dice) {
@@ -122,4 +122,4 @@ std::size_t num_shared_plans(const SummarySets& sets) {
       sets.held_out, [&](const SummarySample& sample) { return plans.contains(plan_of(sample.summary)); }));
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

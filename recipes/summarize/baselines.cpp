@@ -1,10 +1,10 @@
-#include "text/baselines.h"
+#include "recipes/summarize/baselines.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace tandem {
+namespace tandem::summarize {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
@@ -69,4 +69,4 @@ Baselines score_baselines(std::string_view constant, std::span<const SummarySamp
           .first_ten_words = mean_score(held_out, first_ten_words)};
 }
 
-}  // namespace tandem
+}  // namespace tandem::summarize

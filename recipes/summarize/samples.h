@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem {
+namespace tandem::summarize {
 
 struct SummarySample {
   std::string id;
@@ -16,4 +16,4 @@ struct SummarySets {
   std::vector<SummarySample> held_out;
 };
 
-}  // namespace tandem
+}  // namespace tandem::summarize

@@ -1,0 +1,21 @@
+#include "recipe/optimize_options.h"
+
+#include <tandem/error.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace tandem {
+
+void validate(const OptimizeOptions& o) {
+  if (!(o.lr >= 0)) fail(ErrorKind::Config, str("lr is ", o.lr), "give 0 or more");
+  if (!(o.clip >= 0)) fail(ErrorKind::Config, str("clip is ", o.clip), "give 0 or more");
+}
+
+void check_schedule(const OptimizeOptions& options, const TrainingOptions& training, std::int64_t steps_per_epoch) {
+  const std::int64_t all = training.epochs * steps_per_epoch;
+  learning_rate(options.schedule, options.lr, 0, std::min(training.max_steps.value_or(all), all));
+}
+
+}  // namespace tandem

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+#include <tandem/communicator.h>
+#include <tandem/precision.h>
+#include <tandem/progress.h>
+#include <tandem/run_options.h>
+#include <tandem/safetensors.h>
+#include <torch/nn/module.h>
+
+#include <filesystem>
+
+namespace tandem {
+
+// What a command needs that uses a trained model.
+struct TrainedOptions {
+  std::filesystem::path from = "runs/latest";
+  Precision precision = Precision::Fp32;
+  RankOptions ranks = {};
+  CommOptions comm = {};
+};
+
+template <class Visitor>
+void visit_fields(TrainedOptions& o, Visitor&& field) {
+  field("from", o.from, "the model: a run folder, one of its checkpoints, or a Hugging Face model folder");
+  field("precision", o.precision, "type of the weights; fp32 gives the scores of the training run");
+  field("", o.ranks, "ranks and devices");
+  field("", o.comm, "communication between ranks");
+}
+void validate(const TrainedOptions& options);
+
+// What a command needs that writes predictions to a file.
+struct PredictOptions : TrainedOptions {
+  std::filesystem::path output = {};
+  ProgressOptions progress = {};
+};
+
+template <class Visitor>
+void visit_fields(PredictOptions& o, Visitor&& field) {
+  field("", static_cast<TrainedOptions&>(o), "model");
+  field("output", o.output, "file to write, in the order of the input");
+  field("", o.progress, "progress");
+}
+
+// The type of weights in that precision on that device.
+c10::ScalarType weight_type(Precision precision, const c10::Device& device);
+
+// Loads a trained module (load_run_weights) and moves it to this rank's device, in the precision of the options and in
+// evaluation mode. Returns the checkpoint.
+std::filesystem::path load_trained(torch::nn::Module& module, const TrainedOptions& options, const Communicator& comm);
+
+// Loads the weights of a run or of one of its checkpoints (find_weights) into a module of the same shape. Returns the
+// checkpoint.
+std::filesystem::path load_run_weights(torch::nn::Module& module, const std::filesystem::path& from);
+
+// The weights of a Hugging Face model folder: those of one file, or of the shards that an index lists.
+NamedTensors load_folder_weights(const std::filesystem::path& folder);
+
+}  // namespace tandem
