@@ -1,0 +1,7 @@
+#pragma once
+
+#include "recipe/commands.h"
+
+namespace tandem::points {
+CommandTable commands();
+}
