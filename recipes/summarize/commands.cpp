@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "models/gpt2/generate.h"
 #include "recipe/find_model.h"
-#include "recipe/run_files.h"
+#include "recipe/model_files.h"
 
 namespace tandem::summarize {
 

@@ -9,12 +9,12 @@
 namespace tandem::summarize {
 
 // Each in a file of its name; `train` is in main.cpp.
-Command evaluate_command();
-Command predict_command();
-Command sample_command();
-Command score_command();
-Command export_command();
-Command tokenizer_command();
+RecipeCommand evaluate_command();
+RecipeCommand predict_command();
+RecipeCommand sample_command();
+RecipeCommand score_command();
+RecipeCommand export_command();
+RecipeCommand tokenizer_command();
 
 // On the device of this rank, in the precision of the options.
 Summarizer load_trained(const TrainedOptions& options, const Communicator& comm);

@@ -95,7 +95,7 @@ std::string evaluate_model(Communicator& comm, const EvaluateCommandOptions& o) 
 
 }  // namespace
 
-Command evaluate_command() {
+RecipeCommand evaluate_command() {
   return {.name = "evaluate",
           .about = "loss and ROUGE of a trained model, beside trivial baselines",
           .run = worker_command<EvaluateCommandOptions>(evaluate_model),

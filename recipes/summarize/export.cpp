@@ -39,7 +39,7 @@ std::string export_model(const ExportOptions& options, std::span<const std::stri
 
 }  // namespace
 
-Command export_command() {
+RecipeCommand export_command() {
   return {.name = "export",
           .about = "write a model folder for Hugging Face transformers and for --init",
           .run = plain_command<ExportOptions>(export_model),

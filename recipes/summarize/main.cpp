@@ -57,7 +57,7 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
                            str(recipe_command("summarize"), " evaluate --from ", typed_path(accelerator.folder())));
 }
 
-Command train_command() {
+RecipeCommand train_command() {
   return {.name = "train",
           .about = "train GPT-2 to summarize dialogues",
           .run = worker_command<TrainOptions>(train),

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "models/gpt2/hugging_face.h"
 #include "recipe/find_model.h"
-#include "recipe/run_files.h"
+#include "recipe/model_files.h"
 #include "recipe/trained_options.h"
 
 namespace tandem::summarize {

@@ -78,7 +78,7 @@ std::string predict_summaries(Communicator& comm, const PredictSummariesOptions&
 
 }  // namespace
 
-Command predict_command() {
+RecipeCommand predict_command() {
   return {.name = "predict",
           .about = "write a summary for each dialogue of a CSV; if stopped, the same command continues",
           .run = worker_command<PredictSummariesOptions>(predict_summaries),

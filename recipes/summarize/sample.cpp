@@ -50,7 +50,7 @@ std::string sample(Communicator& comm, const SampleOptions& o) {
 
 }  // namespace
 
-Command sample_command() {
+RecipeCommand sample_command() {
   SampleOptions defaults;
   defaults.ranks.nproc = 1;  // more ranks would have nothing to do
   return {.name = "sample",

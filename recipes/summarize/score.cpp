@@ -100,7 +100,7 @@ std::string score_file(const ScoreOptions& options, std::span<const std::string>
 
 }  // namespace
 
-Command score_command() {
+RecipeCommand score_command() {
   return {.name = "score",
           .about = "ROUGE of a CSV with the columns reference and prediction, as rouge-score has it",
           .run = plain_command<ScoreOptions>(score_file),

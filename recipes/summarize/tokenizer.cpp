@@ -108,7 +108,7 @@ std::string convert(const ConvertOptions& options, std::string (*line_of)(Tokeni
   return lines;
 }
 
-Command train_command() {
+RecipeCommand train_command() {
   return {.name = "train",
           .about = "train a byte-level BPE tokenizer like that of GPT-2, on text files or on columns of CSVs",
           .run = plain_command<TokenizerOptions>(train),
@@ -116,8 +116,8 @@ Command train_command() {
           .arguments = "file [file ...]"};
 }
 
-Command convert_command(const std::string& name, const std::string& about,
-                        std::string (*line_of)(Tokenizer&, std::string_view)) {
+RecipeCommand convert_command(const std::string& name, const std::string& about,
+                              std::string (*line_of)(Tokenizer&, std::string_view)) {
   return {.name = name,
           .about = about,
           .run = plain_command<ConvertOptions>(
@@ -127,7 +127,7 @@ Command convert_command(const std::string& name, const std::string& about,
 
 }  // namespace
 
-Command tokenizer_command() {
+RecipeCommand tokenizer_command() {
   const CommandTable table{
       .name = "tandem summarize tokenizer",
       .about = "Trains a tokenizer, or converts text with one.",

@@ -8,11 +8,13 @@
 
 #include "base/text.h"
 #include "recipe/find_model.h"
-#include "recipe/run_files.h"
+#include "recipe/model_files.h"
 #include "recipes/summarize/baselines.h"
 #include "recipes/summarize/token_cache.h"
 #include "text/train_vocabulary.h"
 #include "text/vocabulary_files.h"
+#include "train/resume.h"
+#include "train/run_files.h"
 
 namespace tandem::summarize {
 namespace {
@@ -30,10 +32,11 @@ Tokenizer train_tokenizer(const TrainOptions& options, std::span<const SummarySa
 
 // The model of the run that is resumed: its tokenizer must stay the same.
 std::optional<fs::path> find_resumed(const fs::path& folder, const std::string& resume) {
-  constexpr std::string_view kWeights = "weights:";
-  if (resume == "no") return std::nullopt;
-  if (resume == "auto" || resume == "latest") return find_description(folder);
-  return find_description(resume.starts_with(kWeights) ? resume.substr(kWeights.size()) : resume);
+  using From = ResumeRequest::From;
+  const ResumeRequest request = parse_resume(resume);
+  if (request.from == From::Nothing) return std::nullopt;
+  const bool is_this_run = request.from == From::Auto || request.from == From::Latest;
+  return find_description(is_this_run ? folder : request.path);
 }
 
 // The first rank loads or trains it and sends it to the others.

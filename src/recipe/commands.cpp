@@ -11,9 +11,9 @@ namespace {
 
 std::string help_text(const CommandTable& table) {
   std::size_t width = 0;
-  for (const Command& command : table.commands) width = std::max(width, command.name.size());
+  for (const RecipeCommand& command : table.commands) width = std::max(width, command.name.size());
   std::string text = str("usage: ", table.name, " COMMAND [flags]\n\n", table.about, "\n\ncommands:\n");
-  for (const Command& command : table.commands) {
+  for (const RecipeCommand& command : table.commands) {
     text += str("  ", command.name, std::string(width + 2 - command.name.size(), ' '), command.about, '\n');
   }
   return text +
@@ -22,12 +22,12 @@ std::string help_text(const CommandTable& table) {
 
 }  // namespace
 
-const Command* find_command(const CommandTable& table, std::string_view name) {
-  const auto found = std::ranges::find(table.commands, name, &Command::name);
+const RecipeCommand* find_command(const CommandTable& table, std::string_view name) {
+  const auto found = std::ranges::find(table.commands, name, &RecipeCommand::name);
   return found == table.commands.end() ? nullptr : &*found;
 }
 
-ProgramText program_text(const CommandTable& table, const Command& command) {
+ProgramText program_text(const CommandTable& table, const RecipeCommand& command) {
   std::string about = str(command.about, '.');
   if ('a' <= about[0] && about[0] <= 'z') about[0] = static_cast<char>(about[0] - 'a' + 'A');
   return {.name = str(table.name, ' ', command.name),
@@ -40,7 +40,7 @@ ProgramText program_text(const CommandTable& table, const Command& command) {
 std::string help_or_fail(const CommandTable& table, std::string_view word) {
   if (word == "--help" || word == "-h" || word == "help") return help_text(table);
   std::vector<std::string> names;
-  for (const Command& command : table.commands) names.push_back(command.name);
+  for (const RecipeCommand& command : table.commands) names.push_back(command.name);
   const auto meant = nearest(word, names);
   fail(ErrorKind::Usage, str(table.name, ": there is no command '", word, "'"),
        meant ? str("did you mean `", table.name, ' ', *meant, "`?")

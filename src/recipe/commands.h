@@ -12,7 +12,7 @@ namespace tandem {
 // Runs a command, given the whole command line and what its help says, and returns the exit code.
 using CommandRun = std::function<int(const std::vector<std::string>& words, const ProgramText& program)>;
 
-struct Command {
+struct RecipeCommand {
   std::string name;
   std::string about;  // a phrase: "loss and ROUGE of a trained model"
   CommandRun run;     // worker_command or plain_command (recipe/run_commands.h)
@@ -25,14 +25,14 @@ struct CommandTable {
   std::string name;     // "tandem summarize"
   std::string about;    // one sentence
   std::string example;  // a whole command line
-  std::vector<Command> commands;
+  std::vector<RecipeCommand> commands;
 };
 
 // The command of that name, or nullptr.
-const Command* find_command(const CommandTable& table, std::string_view name);
+const RecipeCommand* find_command(const CommandTable& table, std::string_view name);
 
 // What the command says of itself: "tandem summarize evaluate", "Loss and ROUGE of a trained model."
-ProgramText program_text(const CommandTable& table, const Command& command);
+ProgramText program_text(const CommandTable& table, const RecipeCommand& command);
 
 // The help for `--help`, `-h` and `help`; any other word is an Error of kind Usage that names the nearest command.
 std::string help_or_fail(const CommandTable& table, std::string_view word);

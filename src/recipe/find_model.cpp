@@ -7,7 +7,8 @@
 
 #include "base/text.h"
 #include "base/worker_env.h"
-#include "recipe/run_files.h"
+#include "recipe/model_files.h"
+#include "train/run_files.h"
 
 namespace tandem {
 namespace {

@@ -24,25 +24,27 @@ Optimization::Optimization(Accelerator& accelerator, const OptimizeOptions& opti
     : accelerator_(accelerator),
       options_(options),
       peak_lr_(scaled_learning_rate(options.lr, options.scaling, accelerator.batch_plan().global_batch())),
-      cadence_(options.cadence, better) {}
+      cadence_(options.cadence, better) {
+  accelerator.keep("evaluations", cadence_);
+}
 
 bool Optimization::step() {
-  const std::int64_t step = accelerator_.current_step();
   const std::int64_t num_steps = accelerator_.num_steps();
-  if (options_.clip > 0) accelerator_.clip_grad_norm(options_.clip);
-  if (!accelerator_.step(learning_rate(options_.schedule, peak_lr_, step, num_steps))) return false;
-  step_ = step + 1;
+  accelerator_.clip_grad_norm(options_.clip);
+  if (!accelerator_.step(learning_rate(options_.schedule, peak_lr_, accelerator_.completed_steps(), num_steps)))
+    return false;
   is_evaluated_ = false;
-  return cadence_.is_due(step_, num_steps);
+  return cadence_.is_due(accelerator_.completed_steps(), num_steps);
 }
 
 void Optimization::keep(const EventFields& result, double metric) {
+  const std::int64_t step = accelerator_.completed_steps();
   is_evaluated_ = true;
   accelerator_.log(result);
   if (std::isfinite(metric)) accelerator_.set_metric(metric);
-  cadence_.record(step_, metric);
-  if (step_ == accelerator_.num_steps()) return;  // the end of the run prints and saves it
-  accelerator_.print(result_line(result, step_));
+  cadence_.record(step, metric);
+  if (step == accelerator_.num_steps()) return;  // the end of the run prints and saves it
+  accelerator_.print(result_line(result, step));
   accelerator_.save_state();
   if (cadence_.is_exhausted()) accelerator_.stop(cadence_.why_exhausted());
 }

@@ -2,8 +2,6 @@
 
 #include <tandem/event_log.h>
 
-#include <cstdint>
-
 #include "recipe/cadence.h"
 #include "recipe/optimize_options.h"
 
@@ -14,7 +12,7 @@ class Accelerator;
 // The steps of a training loop and its evaluations, as OptimizeOptions describe them. Make it before the loop:
 //
 //   Optimization optimization(accelerator, options.optimize);
-//   for (const auto& batch : batches) {
+//   for (const auto& batch : accelerator.batches(loader)) {
 //     const auto pass = accelerator.accumulate();
 //     accelerator.backward(loss_of(model, batch));
 //     if (!optimization.step()) continue;
@@ -23,8 +21,10 @@ class Accelerator;
 //   }
 class Optimization {
  public:
-  // `better` says which values of the metric are better.
+  // `better` says which values of the metric are better. The best one and the patience are in the checkpoints.
   Optimization(Accelerator& accelerator, const OptimizeOptions& options, Better better = Better::Lower);
+  Optimization(const Optimization&) = delete;
+  Optimization& operator=(const Optimization&) = delete;
 
   // After the last micro-batch of a step, clips the gradient norm and updates the weights, with the learning rate of
   // the schedule; before that it does nothing. Returns whether an evaluation is due.
@@ -44,7 +44,6 @@ class Optimization {
   OptimizeOptions options_;
   double peak_lr_;
   Cadence cadence_;
-  std::int64_t step_ = 0;  // steps completed
   bool is_evaluated_ = false;
 };
 

@@ -27,7 +27,7 @@ inline std::size_t first_flag(const ProgramText& program) { return std::ranges::
 
 }  // namespace detail
 
-// The `run` of a Command that has ranks: loads `Options` from the command line and calls `body` on every rank, as
+// The `run` of a RecipeCommand that has ranks: loads `Options` from the command line and calls `body` on every rank, as
 // run_worker does. A training command takes an Accelerator; any other takes a Communicator, and what it returns on the
 // first rank is printed.
 template <HasFields Options, class Body>
@@ -44,7 +44,7 @@ requires std::invocable<Body, Accelerator&, const Options&> || std::invocable<Bo
   };
 }
 
-// The `run` of a Command without ranks. `body` gets the options and the arguments; what it returns is printed.
+// The `run` of a RecipeCommand without ranks. `body` gets the options and the arguments; what it returns is printed.
 template <HasFields Options, std::invocable<const Options&, std::span<const std::string>> Body>
 CommandRun plain_command(Body body) {
   return [body](const std::vector<std::string>& words, const ProgramText& program) {

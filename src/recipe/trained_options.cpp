@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "recipe/find_model.h"
-#include "recipe/run_files.h"
+#include "recipe/model_files.h"
 
 namespace tandem {
 

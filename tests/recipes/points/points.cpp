@@ -67,7 +67,7 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   accelerator.prepare(optimizer);
   Sampler sampler = accelerator.sampler(64);
   Optimization optimization(accelerator, options.optimize);
-  for (const SampleBatch& batch : accelerator.prepare(sampler)) {
+  for (const SampleBatch& batch : accelerator.batches(sampler)) {
     const auto pass = accelerator.accumulate();
     accelerator.backward(squared_error(model, net, batch));
     if (!optimization.step()) continue;
