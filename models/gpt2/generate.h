@@ -26,15 +26,15 @@ struct GenerateOptions {
 
 template <class Visitor>
 void visit_fields(GenerateOptions& o, Visitor&& field) {
-  field("max-new-tokens", o.max_new_tokens, "tokens after which a text ends");
-  field("min-new-tokens", o.min_new_tokens, "tokens before which a text does not end");
-  field("temperature", o.temperature, "divides the logits that tokens are drawn by; 0: always the most probable token");
-  field("top-k", o.top_k, "draw from this many most probable tokens; 0: from all");
-  field("top-p", o.top_p, "draw from the most probable tokens that together have this probability");
-  field("beams", o.beams, "texts that beam search keeps; 1: no beam search");
-  field("length-penalty", o.length_penalty, "beam search divides the log probability of a text by length ^ this");
-  field("no-repeat-ngram", o.no_repeat_ngram, "no so many tokens come twice in a text; 0: they may");
-  field("decode-batch", o.decode_batch, "prompts that are continued at the same time");
+  field("max-new-tokens", o.max_new_tokens, "maximum number of new tokens");
+  field("min-new-tokens", o.min_new_tokens, "minimum number of new tokens");
+  field("temperature", o.temperature, "sampling temperature; 0: greedy decoding");
+  field("top-k", o.top_k, "sample from the k most probable tokens; 0: from all");
+  field("top-p", o.top_p, "sample from the most probable tokens whose probabilities add up to p");
+  field("beams", o.beams, "number of beams; 1: no beam search");
+  field("length-penalty", o.length_penalty, "exponent of the length that divides the score of a beam");
+  field("no-repeat-ngram", o.no_repeat_ngram, "no n-gram of this size occurs twice; 0: off");
+  field("decode-batch", o.decode_batch, "batch size of generation");
 }
 void validate(const GenerateOptions& options);
 

@@ -27,14 +27,14 @@ struct Gpt2Options {
 
 template <class Visitor>
 void visit_fields(Gpt2Options& o, Visitor&& field) {
-  field("layers", o.layers, "blocks of attention and MLP");
-  field("heads", o.heads, "heads of each attention; the width is a multiple of it");
-  field("width", o.width, "numbers that stand for a token inside the model");
-  field("context", o.context, "tokens that the model sees at most");
-  field("vocabulary", o.vocabulary, "different tokens");
-  field("bias", o.bias, "matrices and norms have a bias");
-  field("dropout", o.dropout, "share of embeddings, attention weights and block outputs that training drops");
-  field("gelu", o.gelu, "the form of GELU");
+  field("layers", o.layers, "transformer blocks");
+  field("heads", o.heads, "attention heads per block; must divide the width");
+  field("width", o.width, "embedding size");
+  field("context", o.context, "context length in tokens");
+  field("vocabulary", o.vocabulary, "vocabulary size");
+  field("bias", o.bias, "use biases in linear layers and layer norms");
+  field("dropout", o.dropout, "dropout probability of embeddings, attention weights and block outputs");
+  field("gelu", o.gelu, "GELU approximation");
 }
 void validate(const Gpt2Options& options);
 

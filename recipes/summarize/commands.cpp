@@ -10,7 +10,7 @@
 namespace tandem::summarize {
 
 Summarizer load_trained(const TrainedOptions& options, const Communicator& comm) {
-  Summarizer model = load_summarizer(options.from);
+  Summarizer model = load_summarizer(options.from, options.weights);
   prepare_to_generate(model.net, comm.device(), weight_type(options.precision, comm.device()));
   return model;
 }

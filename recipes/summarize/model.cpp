@@ -12,7 +12,6 @@
 #include "models/gpt2/hugging_face.h"
 #include "recipe/find_model.h"
 #include "recipe/model_files.h"
-#include "recipe/trained_options.h"
 
 namespace tandem::summarize {
 namespace {
@@ -75,13 +74,13 @@ fs::path tokenizer_folder(const fs::path& folder) { return find_description(fold
 
 namespace {
 
-Summarizer load_model(const fs::path& from, const fs::path& tokenizer, std::optional<double> dropout) {
+Summarizer load_model(const fs::path& from, Weights weights, const fs::path& tokenizer, std::optional<double> dropout) {
   check_model(from);
   const auto run = find_description(from);
   const fs::path folder = run.value_or(from);
   Summarizer model = load_description(folder, tokenizer.empty() ? folder : tokenizer_folder(tokenizer), dropout);
   if (run) {
-    model.weights = load_run_weights(*model.net, from);
+    model.weights = load_run_weights(*model.net, from, weights);
   } else {
     load_hugging_face(model.net, load_folder_weights(from));
     model.weights = from;
@@ -91,10 +90,12 @@ Summarizer load_model(const fs::path& from, const fs::path& tokenizer, std::opti
 
 }  // namespace
 
-Summarizer load_summarizer(const fs::path& from) { return load_model(from, {}, std::nullopt); }
+Summarizer load_summarizer(const fs::path& from, Weights weights) {
+  return load_model(from, weights, {}, std::nullopt);
+}
 
 Summarizer load_initial(const fs::path& from, double dropout, const fs::path& tokenizer) {
-  return load_model(from, tokenizer, dropout);
+  return load_model(from, Weights::Auto, tokenizer, dropout);
 }
 
 }  // namespace tandem::summarize

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/gpt2/gpt2.h"
+#include "recipe/trained_options.h"
 #include "recipes/summarize/encode.h"
 
 namespace tandem::summarize {
@@ -23,7 +24,7 @@ void save_summarizer(const std::filesystem::path& folder, const Summarizer& mode
 
 // From a model folder, a run or a checkpoint (recipe/find_model.h). A tokenizer with more tokens than the model is an
 // Error.
-Summarizer load_summarizer(const std::filesystem::path& from);
+Summarizer load_summarizer(const std::filesystem::path& from, Weights weights = Weights::Auto);
 
 // The same to fine-tune: with this dropout, and with the tokenizer of another folder if `tokenizer` is not empty.
 Summarizer load_initial(const std::filesystem::path& from, double dropout, const std::filesystem::path& tokenizer);

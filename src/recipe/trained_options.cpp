@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "checkpoint/safetensors.h"
 #include "recipe/find_model.h"
 #include "recipe/model_files.h"
 
@@ -26,16 +27,38 @@ c10::ScalarType weight_type(Precision precision, const c10::Device& device) {
 }
 
 std::filesystem::path load_trained(torch::nn::Module& module, const TrainedOptions& options, const Communicator& comm) {
-  std::filesystem::path checkpoint = load_run_weights(module, options.from);
+  std::filesystem::path checkpoint = load_run_weights(module, options.from, options.weights);
   module.to(comm.device(), weight_type(options.precision, comm.device()));
   module.eval();
   return checkpoint;
 }
 
-std::filesystem::path load_run_weights(torch::nn::Module& module, const std::filesystem::path& from) {
-  std::filesystem::path checkpoint = find_weights(from);
-  copy_into(named_tensors(module), load_safetensors(checkpoint / kWeightsFile));
-  return checkpoint;
+namespace {
+
+// From the header alone, since the optimizer's tensors are twice as large as the weights.
+bool has_average(const std::filesystem::path& checkpoint, const WeightChoice& choice) {
+  Checkpoint names;
+  const SafetensorsFile optimizer(checkpoint / kOptimizerFile);
+  for (const TensorEntry& tensor : optimizer.header().tensors) {
+    names.optimizer.emplace(tensor.name, at::Tensor());
+  }
+  return tandem::has_average(names, choice);
+}
+
+}  // namespace
+
+std::filesystem::path load_run_weights(torch::nn::Module& module, const std::filesystem::path& from, Weights weights,
+                                       WeightChoice choice) {
+  std::filesystem::path path = find_weights(from);
+  choice.is_averaged = weights == Weights::Averaged || (weights == Weights::Auto && has_average(path, choice));
+  Checkpoint checkpoint;
+  if (choice.is_averaged) {
+    checkpoint = load_checkpoint(path);
+  } else {
+    checkpoint.model = load_safetensors(path / kWeightsFile);
+  }
+  copy_into(named_tensors(module), weights_of(checkpoint, choice));
+  return path;
 }
 
 NamedTensors load_folder_weights(const std::filesystem::path& folder) {

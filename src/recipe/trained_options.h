@@ -2,6 +2,7 @@
 
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
+#include <tandem/checkpoint.h>
 #include <tandem/communicator.h>
 #include <tandem/precision.h>
 #include <tandem/progress.h>
@@ -10,12 +11,27 @@
 #include <torch/nn/module.h>
 
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace tandem {
+
+// Which weights of a checkpoint to use.
+enum class Weights {
+  Auto,  // the averaged ones if there are any
+  Trained,
+  Averaged,
+};
+
+inline std::vector<std::pair<std::string, Weights>> enum_names(Weights) {
+  return {{"auto", Weights::Auto}, {"trained", Weights::Trained}, {"averaged", Weights::Averaged}};
+}
 
 // What a command needs that uses a trained model.
 struct TrainedOptions {
   std::filesystem::path from = "runs/latest";
+  Weights weights = Weights::Auto;
   Precision precision = Precision::Fp32;
   RankOptions ranks = {};
   CommOptions comm = {};
@@ -24,6 +40,7 @@ struct TrainedOptions {
 template <class Visitor>
 void visit_fields(TrainedOptions& o, Visitor&& field) {
   field("from", o.from, "the model: a run folder, one of its checkpoints, or a Hugging Face model folder");
+  field("weights", o.weights, "weights of a checkpoint; auto: the averaged ones if it has any");
   field("precision", o.precision, "type of the weights; fp32 gives the scores of the training run");
   field("", o.ranks, "ranks and devices");
   field("", o.comm, "communication between ranks");
@@ -50,9 +67,10 @@ c10::ScalarType weight_type(Precision precision, const c10::Device& device);
 // evaluation mode. Returns the checkpoint.
 std::filesystem::path load_trained(torch::nn::Module& module, const TrainedOptions& options, const Communicator& comm);
 
-// Loads the weights of a run or of one of its checkpoints (find_weights) into a module of the same shape. Returns the
-// checkpoint.
-std::filesystem::path load_run_weights(torch::nn::Module& module, const std::filesystem::path& from);
+// Loads the weights of a run or of one of its checkpoints (find_weights) into a module of the same shape. `choice`
+// names the part and the average where a run has several. Returns the checkpoint.
+std::filesystem::path load_run_weights(torch::nn::Module& module, const std::filesystem::path& from,
+                                       Weights weights = Weights::Auto, WeightChoice choice = {});
 
 // The weights of a Hugging Face model folder: those of one file, or of the shards that an index lists.
 NamedTensors load_folder_weights(const std::filesystem::path& folder);

@@ -67,6 +67,11 @@ class Train(PointsTest):
         self.assertEqual(evaluated, [2, 4, 6, 8])
         self.assert_refused(("train", "--patience", "3"), 2, ("patience is 3",), ("--eval-every",))
 
+    def test_keeps_the_patience_when_it_is_resumed(self):
+        patient = (*TRAIN, "--lr", "0", "--eval-every", "2", "--patience", "3")
+        self.assertEqual(self.result(*patient, "--max-steps", "4")["why_stopped"], "")
+        self.assertEqual(self.result(*patient)["steps"], 8)
+
     def test_goes_on_where_it_was(self):
         self.result("train", "--name", "whole", "--max-steps", "40", "--schedule", "constant")
         self.result(*TRAIN, "--max-steps", "20", "--schedule", "constant")
