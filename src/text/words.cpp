@@ -30,12 +30,12 @@ constexpr std::array<std::uint8_t, 256> kDigits = [] {
 constexpr std::string_view kKelvin = "\u212A";   // k
 constexpr std::string_view kDottedI = "\u0130";  // i and a combining dot, which ends the word
 
-struct Letter {
+struct WordLetter {
   std::uint8_t digit = 0;
   std::size_t num_bytes = 1;
 };
 
-Letter letter_at(std::string_view text, std::size_t at) {
+WordLetter letter_at(std::string_view text, std::size_t at) {
   const std::uint8_t digit = kDigits[static_cast<unsigned char>(text[at])];
   if (digit != 0 || static_cast<unsigned char>(text[at]) < 0x80) return {.digit = digit};
   if (text.substr(at).starts_with(kKelvin)) return {.digit = kDigits['k'], .num_bytes = kKelvin.size()};
