@@ -1,7 +1,6 @@
 #pragma once
 
 #include <c10/core/GradMode.h>
-#include <tandem/communicator.h>
 #include <tandem/sampler.h>
 
 #include <cstddef>
@@ -12,6 +11,8 @@
 #include <utility>
 
 namespace tandem {
+
+class Communicator;
 
 struct EvaluationOptions {
   // Called by every rank after each round, in which each rank evaluates one batch; in the last round some ranks may
@@ -124,8 +125,8 @@ class EvaluationBatches {
 //
 //   MeanMetric loss;
 //   for (const auto& [batch, samples] : evaluate(comm, loader)) {
-//     const TokenLoss result = model->forward(batch);
-//     loss.add(samples, result.sum.item<double>(), result.count);
+//     const auto [sum, count] = loss_of(model, batch);
+//     loss.add(samples, sum.item<double>(), count);
 //   }
 //   const double mean = loss.reduce(comm).mean();
 //

@@ -9,18 +9,18 @@
 namespace tandem {
 
 struct LengthOrderOptions {
-  std::int64_t batch_size = 1;  // samples of like length that stay together: a micro-batch, or a step, so that all its
-                                // ranks have equally much to do
-  std::int64_t pool = 50;       // batches that are sorted together: more waste less padding, fewer mix samples better
+  std::int64_t batch_size = 1;  // samples of similar length that stay together: a micro-batch, or a whole step, which
+                                // balances the work of its ranks
+  std::int64_t pool = 50;       // batches that are sorted together: more means less padding, fewer mixes better
 };
 
-// An order in which each `batch_size` samples are of like length, and batches follow each other at random: samples are
-// shuffled, each pool of them sorted by length and cut into batches, and the batches shuffled. What does not fill a
-// batch comes last. It depends on the arguments alone.
+// An order in which every `batch_size` samples have similar lengths, and batches come in random order: samples are
+// shuffled, each pool of them is sorted by length and cut into batches, and the batches are shuffled. Samples that do
+// not fill a batch come last. Depends only on the arguments.
 std::vector<std::int64_t> length_order(std::span<const std::int64_t> lengths, const LengthOrderOptions& options,
                                        std::uint64_t seed, std::int64_t epoch);
 
-// The same for a Sampler, where sample i has length `lengths[i]`.
+// The same for a Sampler; sample i has length `lengths[i]`.
 EpochOrder by_length(std::vector<std::int64_t> lengths, const LengthOrderOptions& options);
 
 }  // namespace tandem

@@ -1,15 +1,16 @@
 #pragma once
 
-#include <tandem/batch_reading.h>
+#include <tandem/dataset.h>
+#include <tandem/detail/batch_reading.h>
 #include <tandem/sampler.h>
-#include <tandem/worker_threads.h>
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
-#include <type_traits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,14 +24,14 @@ struct LoaderOptions {
 
 template <class Visitor>
 void visit_fields(LoaderOptions& o, Visitor&& field) {
-  field("workers", o.workers, "threads of a rank that read samples; 0: it reads them itself; -1: as cores allow");
-  field("prefetch", o.prefetch, "steps that threads read ahead");
-  field("skip-bad", o.skip_bad, "samples of a rank that may be left out because they cannot be read");
+  field("workers", o.workers, "data loading threads per rank; 0: the main thread; -1: by the number of cores");
+  field("prefetch", o.prefetch, "steps to load in advance");
+  field("skip-bad", o.skip_bad, "number of unreadable samples that each rank may skip");
 }
 
 void validate(const LoaderOptions& options);
 
-// The threads that a rank gets: without a number, one for each usable core of its share but the one that computes.
+// Data loading threads of this rank. By default, its share of the usable cores minus one for the main thread.
 int count_workers(const LoaderOptions& options);
 int default_workers(int cores, int local_ranks);
 
@@ -40,43 +41,58 @@ struct LoadedBatch {
   SampleBatch samples;
 };
 
+class WorkerThreads;
+
 namespace detail {
+
+struct EndThreads {
+  void operator()(WorkerThreads* threads) const;
+};
+using ThreadsOwner = std::unique_ptr<WorkerThreads, EndThreads>;
+ThreadsOwner start_threads(int count);
+void add_task(WorkerThreads& threads, std::function<void()> task);
+void forget_waiting(WorkerThreads& threads);
 
 void check_sizes(std::int64_t dataset_size, std::int64_t num_samples);
 
-// Adds `bad` to those skipped before; more than `allowed`, or a micro-batch without a good sample, is an Error.
+// Adds `bad` to those skipped before; more than `allowed`, or a batch without a good sample, is an Error.
 void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int64_t allowed, bool has_good);
 
 }  // namespace detail
 
-// Reads the samples that a Sampler names and makes batches of them, ahead of the training and on threads of its own.
-// What it gives does not depend on their number. Reading begins with the first `next`; the dataset outlives the loader.
+// Loads the samples that a Sampler names and makes batches of them, in advance and on worker threads. What it gives
+// does not depend on their number. Loading begins with the first `next`; the dataset must outlive the loader.
 //
 // A sample whose `get` throws is an Error of kind Data, thrown by the `next` whose step needs it. With `skip_bad` it is
-// left out instead: the good samples of its micro-batch keep their order, and the batch is filled up by repeating them
-// from its first on, not counted in num_counted.
+// left out instead: the good samples of its batch keep their order, and the batch is filled up by repeating them from
+// the first on, which num_counted does not count.
 template <IsDataset Dataset, class Batch>
 class Loader {
  public:
-  using Collate = typename detail::BatchReading<Dataset, Batch>::Collate;
-
-  // `collate` makes a batch of samples, on any of the threads; what pins its memory belongs there too.
+  // `collate(std::vector<Sample>&&)` or `collate(std::vector<Sample>&&, const BatchFacts&)` makes a batch of samples,
+  // on any of the threads; pin memory there too.
+  template <class Collate>
   Loader(const Dataset& dataset, Sampler sampler, Collate collate, const LoaderOptions& options = {})
       : dataset_(dataset),
-        collate_(std::move(collate)),
+        collate_([collate = std::move(collate)](std::vector<Sample>&& samples, const BatchFacts& facts) mutable {
+          return detail::collate_samples(collate, std::move(samples), facts);
+        }),
         skip_bad_(options.skip_bad),
         given_(sampler.state()),
+        epoch_(given_.epoch),
         sampler_(std::move(sampler)) {
     validate(options);
     detail::check_sizes(dataset.size(), sampler_.options().num_samples);
     const int workers = count_workers(options);
     num_ahead_ = workers == 0 ? 0 : options.prefetch;
-    threads_.emplace(workers);
+    threads_ = detail::start_threads(workers);
   }
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
 
-  // The micro-batches of the next step that belong to this rank. After an exception it goes on with the step after.
+  // The micro-batches of the next step that belong to this rank. After an exception it continues with the step after.
   std::vector<LoadedBatch<Batch>> next() {
-    while (steps_.size() <= num_ahead_) begin_step();
+    while (may_read_ahead()) begin_step();
     Step step = std::move(steps_.front());
     steps_.pop_front();
     std::vector<LoadedBatch<Batch>> batches;
@@ -86,6 +102,8 @@ class Loader {
       batches.push_back({std::move(*result.value), std::move(result.samples)});
     }
     given_ = step.end;
+    epoch_ = step.epoch;
+    is_epoch_end_ = step.ends_epoch();
     return batches;
   }
 
@@ -93,56 +111,75 @@ class Loader {
   const Shard& shard() const { return sampler_.shard(); }
   std::int64_t num_samples() const { return sampler_.num_samples(); }
   std::int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
-  std::int64_t epoch() const { return given_.epoch; }
 
-  // What `next` has given, whatever was read ahead. `set_state` is as that of a Sampler.
+  // Of the step that `next` gave last; before the first, the epoch that begins or resumes.
+  std::int64_t epoch() const { return epoch_; }
+  bool is_epoch_end() const { return is_epoch_end_; }
+
+  // Where `next` continues, whatever was read in advance. `set_state` is as that of a Sampler.
   const SamplerState& state() const { return given_; }
   void set_state(const SamplerState& state) {
     sampler_.set_state(state);
-    threads_->forget_waiting();
+    detail::forget_waiting(*threads_);
     steps_.clear();
     given_ = state;
+    epoch_ = state.epoch;
+    is_epoch_end_ = false;
   }
 
-  // The samples that were left out so far, in the order of steps.
+  // The samples that were skipped so far, in the order of steps.
   const std::vector<BadSample>& skipped() const { return skipped_; }
 
  private:
+  using Sample = detail::SampleOf<Dataset>;
   using Reading = detail::BatchReading<Dataset, Batch>;
   using Result = typename Reading::Result;
 
   struct Step {
     std::vector<std::future<Result>> results;
-    SamplerState end;
+    std::int64_t epoch = 0;
+    SamplerState end;  // after this step
+    bool ends_epoch() const { return end.epoch != epoch; }
   };
+
+  // With Tail::Short, which is for evaluation, not beyond the epoch: it will be rewound.
+  bool may_read_ahead() const {
+    const bool is_rewound = sampler_.options().tail == Tail::Short && !steps_.empty() && steps_.back().ends_epoch();
+    return steps_.size() <= num_ahead_ && !is_rewound;
+  }
+
+  std::int64_t samples_per_step() const { return options().batch_size * options().batches_per_step; }
 
   void begin_step() {
     const SamplerState begin = sampler_.state();
-    Step step;
+    const detail::StepKey key{.seed = begin.seed, .epoch = begin.epoch, .step = begin.cursor / samples_per_step()};
+    Step step{.results = {}, .epoch = begin.epoch, .end = {}};
     for (SampleBatch& wanted : sampler_.next()) {
       const std::size_t size = wanted.ids.size();
-      // Shared, since the tasks of a batch end in any order, or are forgotten.
-      const auto reading = std::make_shared<Reading>(dataset_, collate_, std::move(wanted), begin.seed, begin.epoch);
+      // Shared, since the tasks of a batch end in any order, or never begin.
+      const auto reading = std::make_shared<Reading>(dataset_, collate_, key, std::move(wanted));
       step.results.push_back(reading->result());
-      for (std::size_t i = 0; i < size; ++i) threads_->add([reading, i] { reading->read(i); });
+      for (std::size_t i = 0; i < size; ++i) detail::add_task(*threads_, [reading, i] { reading->read(i); });
     }
     step.end = sampler_.state();
     steps_.push_back(std::move(step));
   }
 
   const Dataset& dataset_;
-  Collate collate_;
+  typename Reading::Collate collate_;
   std::int64_t skip_bad_;
   SamplerState given_;
+  std::int64_t epoch_;
+  bool is_epoch_end_ = false;
   Sampler sampler_;
   std::size_t num_ahead_ = 0;
   std::deque<Step> steps_;
   std::vector<BadSample> skipped_;
-  std::optional<WorkerThreads> threads_;  // last, so that no thread outlives what it reads
+  detail::ThreadsOwner threads_;  // last, so that no thread outlives what it reads
 };
 
 template <class Dataset, class Collate>
 Loader(const Dataset&, Sampler, Collate, const LoaderOptions& = {})
-    -> Loader<Dataset, std::invoke_result_t<Collate, std::vector<detail::SampleOf<Dataset>>&&>>;
+    -> Loader<Dataset, detail::BatchOf<Collate, detail::SampleOf<Dataset>>>;
 
 }  // namespace tandem

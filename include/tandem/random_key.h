@@ -23,6 +23,8 @@ enum class Draw : std::uint64_t {
   Resample = 5,      // bootstrap
   Synthetic = 6,     // synthetic data
   Generation = 7,    // sampling from a model's output
+  Batch = 8,         // what a collate function draws for a batch
+  Step = 9,          // the same for all batches of a step
 };
 
 // A random number that depends on its arguments alone, so there is no generator state to store: mix(seed), then

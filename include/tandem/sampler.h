@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tandem/shard.h>
+#include <tandem/world.h>
 
 #include <cstdint>
 #include <functional>
@@ -10,9 +10,32 @@
 
 namespace tandem {
 
-// What becomes of the last step of an epoch, which the samples do not fill.
+// Which part of the data a rank works on.
+struct Shard {
+  int rank = 0;
+  int size = 1;
+
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+Shard shard_of(const World& world);
+
+// begin, begin + 1, ... end - 1
+struct IndexRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  std::int64_t size() const { return end - begin; }
+  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+};
+
+// The part of 0 .. num_samples-1 that belongs to the shard. The parts of all ranks are disjoint and cover everything;
+// if the number does not divide evenly, the first ranks have one more.
+IndexRange indices_of(const Shard& shard, std::int64_t num_samples);
+
+// What happens to the last step of an epoch if there are not enough samples to fill it.
 enum class Tail {
-  Pad,    // filled from the beginning of the epoch's order, by samples that do not count
+  Pad,    // filled with samples from the beginning of the epoch, which do not count
   Drop,   // left out
   Short,  // its batches are shorter, and a rank may have none: for evaluation
 };
@@ -23,45 +46,45 @@ inline std::vector<std::pair<std::string, Tail>> enum_names(Tail) {
 
 struct SamplerOptions {
   std::int64_t num_samples = 0;
-  std::int64_t batch_size = 1;        // samples of a micro-batch
-  std::int64_t batches_per_step = 1;  // micro-batches of a step, over all ranks
+  std::int64_t batch_size = 1;        // samples per micro-batch
+  std::int64_t batches_per_step = 1;  // micro-batches per step, over all ranks
   std::uint64_t seed = 0;
   bool shuffle = true;
   Tail tail = Tail::Pad;
 };
 
-// A micro-batch, as ids of samples.
+// A micro-batch, as sample ids.
 struct SampleBatch {
   std::vector<std::int64_t> ids;
-  std::int64_t num_counted = 0;  // the first so many; the others fill the batch up, and no metric may count them
+  std::int64_t num_counted = 0;  // metrics count only the first num_counted; the others are padding
   std::int64_t index = 0;        // among the micro-batches of its step, over all ranks
   std::int64_t number = 0;       // among the micro-batches of its epoch, over all ranks
 
   friend bool operator==(const SampleBatch&, const SampleBatch&) = default;
 };
 
-// Where a run stands in its data, the same on every rank.
+// Position in the data, the same on every rank.
 struct SamplerState {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
-  std::int64_t cursor = 0;  // samples of the epoch that steps have used, over all ranks
+  std::int64_t cursor = 0;  // samples of the epoch used so far, over all ranks
 
   friend bool operator==(const SamplerState&, const SamplerState&) = default;
 };
 
-// The sample at each position 0 .. num_samples-1 of an epoch, each sample at one position.
+// The sample at each position 0 .. num_samples-1 of an epoch; every sample has one position.
 using Order = std::function<std::int64_t(std::int64_t position)>;
 
-// The order of an epoch. It depends on nothing but its arguments: every rank, and a run that resumes, asks again.
+// The order of an epoch. It may depend on its arguments only, since every rank calls it, and a resumed run again.
 using EpochOrder = std::function<Order(std::int64_t num_samples, std::uint64_t seed, std::int64_t epoch)>;
 
-// Which samples this rank works on, step by step and without an end. Step t of an epoch uses the next
-// batch_size * batches_per_step positions of the epoch's order, and micro-batch m of it the next batch_size of those:
-// how many ranks there are decides only who computes a micro-batch, never what is in it.
+// The samples of this rank, step by step, epoch after epoch. Step t of an epoch uses the next
+// batch_size * batches_per_step positions of the epoch's order, and its micro-batch m the next batch_size of those. The
+// number of ranks decides only which rank computes a micro-batch, not what it contains.
 class Sampler {
  public:
-  // The order is a permutation of (seed, epoch), or 0, 1, 2, ... without shuffle, unless `order` says another. The
-  // number of ranks must divide batches_per_step.
+  // The order of an epoch is `order`, or a permutation that depends on (seed, epoch), or 0, 1, 2, ... without shuffle.
+  // batches_per_step must be a multiple of the number of ranks.
   Sampler(const SamplerOptions& options, const Shard& shard, EpochOrder order = {});
 
   const SamplerOptions& options() const { return options_; }
@@ -69,14 +92,15 @@ class Sampler {
   std::int64_t num_samples() const { return options_.num_samples; }
   std::int64_t steps_per_epoch() const;
 
-  // The micro-batches of the next step that belong to this rank: of all of them the `rank`-th of `size` equal blocks.
+  // This rank's micro-batches of the next step: block `rank` of `size` equal blocks.
   std::vector<SampleBatch> next();
 
-  // Of the step that `next` gives. After the last step of an epoch it is the next one.
-  std::int64_t epoch() const { return epoch_; }
+  // Of the step that `next` returned last; before the first, the epoch that it begins or resumes in.
+  std::int64_t epoch() const { return current_epoch_; }
+  bool is_epoch_end() const { return is_epoch_end_; }
 
-  // A state may come from a run on another number of ranks, or with another number of samples a step if the cursor is
-  // a multiple of it; otherwise it is an Error.
+  // Where `next` continues. A state may come from a run on another number of ranks. It may come from one with another
+  // number of samples per step if the cursor is a multiple of this one's; otherwise it is an Error.
   SamplerState state() const { return {.seed = options_.seed, .epoch = epoch_, .cursor = cursor_}; }
   void set_state(const SamplerState& state);
 
@@ -90,8 +114,10 @@ class Sampler {
   IndexRange mine_;  // micro-batches of each step
   EpochOrder order_of_;
   Order order_;
-  std::int64_t epoch_ = 0;
+  std::int64_t epoch_ = 0;  // of the next step
   std::int64_t cursor_ = 0;
+  std::int64_t current_epoch_ = 0;
+  bool is_epoch_end_ = false;
 };
 
 // A sampler for evaluation: every sample once, unshuffled, the last batch short. Batch k holds the positions

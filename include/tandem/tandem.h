@@ -5,7 +5,6 @@
 #include <tandem/autocast.h>
 #include <tandem/batch_norm.h>
 #include <tandem/batch_plan.h>
-#include <tandem/batch_reading.h>
 #include <tandem/check_replicas.h>
 #include <tandem/checkpoint.h>
 #include <tandem/checkpoint_folder.h>
@@ -24,7 +23,6 @@
 #include <tandem/metrics.h>
 #include <tandem/monitor_options.h>
 #include <tandem/optimizer.h>
-#include <tandem/permutation.h>
 #include <tandem/precision.h>
 #include <tandem/random_key.h>
 #include <tandem/recompute.h>
@@ -33,12 +31,10 @@
 #include <tandem/safetensors.h>
 #include <tandem/sampler.h>
 #include <tandem/schedule.h>
-#include <tandem/shard.h>
 #include <tandem/store.h>
 #include <tandem/sync_batchnorm.h>
 #include <tandem/train_step.h>
 #include <tandem/training.h>
 #include <tandem/units.h>
 #include <tandem/work.h>
-#include <tandem/worker_threads.h>
 #include <tandem/world.h>

@@ -1,11 +1,11 @@
 #include <tandem/error.h>
 #include <tandem/length_order.h>
-#include <tandem/permutation.h>
 #include <tandem/random_key.h>
 
 #include <algorithm>
 
 #include "base/text.h"
+#include "data/permutation.h"
 
 namespace tandem {
 namespace {
@@ -22,9 +22,8 @@ std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::i
 std::vector<std::int64_t> length_order(std::span<const std::int64_t> lengths, const LengthOrderOptions& options,
                                        std::uint64_t seed, std::int64_t epoch) {
   if (options.batch_size < 1 || options.pool < 1) {
-    fail(ErrorKind::Config,
-         str("length order: pools of ", options.pool, " batches of ", options.batch_size, " samples are not possible"),
-         "take at least one of each");
+    fail(ErrorKind::Config, str("length order: pool is ", options.pool, " and batch_size ", options.batch_size),
+         "both must be at least 1");
   }
   const auto size = static_cast<std::int64_t>(lengths.size());
   std::vector<std::int64_t> sorted = shuffled(size, seed, epoch);
@@ -50,7 +49,7 @@ EpochOrder by_length(std::vector<std::int64_t> lengths, const LengthOrderOptions
   return [lengths = std::move(lengths), options](std::int64_t num_samples, std::uint64_t seed,
                                                  std::int64_t epoch) -> Order {
     if (num_samples != static_cast<std::int64_t>(lengths.size())) {
-      fail(ErrorKind::Data, str("length order: there are ", lengths.size(), " lengths for ", num_samples, " samples"),
+      fail(ErrorKind::Data, str("length order: ", lengths.size(), " lengths for ", num_samples, " samples"),
            "give the length of every sample");
     }
     return [order = length_order(lengths, options, seed, epoch)](std::int64_t position) { return order[position]; };

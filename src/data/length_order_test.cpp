@@ -1,20 +1,21 @@
 #include <gtest/gtest.h>
 #include <tandem/length_order.h>
-#include <tandem/permutation.h>
 
 #include <algorithm>
 #include <numeric>
 #include <span>
 #include <vector>
 
+#include "base/error_facts_test.h"
 #include "base/error_test.h"
+#include "data/permutation.h"
 
 namespace tandem {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-// As in text: many short samples, few long ones; 1 .. 400.
+// As in text: many short samples, few long ones, of 1 to 400 tokens.
 Ids text_lengths(std::int64_t count) {
   const Permutation ranks(count, 77, 0);
   Ids lengths;
@@ -22,7 +23,7 @@ Ids text_lengths(std::int64_t count) {
   return lengths;
 }
 
-// Places that batches add to bring every sample to the length of the longest beside it.
+// Padding that batches need to bring every sample to the length of the longest one.
 std::int64_t count_padding(const Ids& lengths, std::span<const std::int64_t> order, std::size_t batch_size) {
   std::int64_t padding = 0;
   for (std::size_t begin = 0; begin < order.size(); begin += batch_size) {
@@ -56,7 +57,7 @@ TEST(LengthOrder, HoldsEverySampleOnce) {
   }
 }
 
-// The counts are those of a Python program: for each real place a plain shuffle pads 1.66, this order 0.029.
+// The counts were computed by a Python program: per token, a plain shuffle adds 1.66 of padding, this order 0.029.
 TEST(LengthOrder, WastesLittlePadding) {
   const Ids lengths = text_lengths(10'000);
   const Permutation permutation(10'000, 3, 0);
@@ -67,7 +68,7 @@ TEST(LengthOrder, WastesLittlePadding) {
   EXPECT_EQ(count_padding(lengths, length_order(lengths, {.batch_size = 16}, 3, 0), 16), 38'693);
 }
 
-// Were batches in the order of their lengths, neighbours would be alike.
+// If batches were sorted by length, every next one would be longer.
 TEST(LengthOrder, MixesLongAndShortBatches) {
   const Ids lengths = text_lengths(10'000);
   const Ids order = length_order(lengths, {.batch_size = 16}, 3, 0);
@@ -95,9 +96,9 @@ TEST(LengthOrder, ServesASampler) {
 
 TEST(LengthOrder, NeedsTheLengthOfEverySample) {
   const Error error = error_of([] { Sampler({.num_samples = 4}, {}, by_length({1, 2, 3}, {})); });
-  EXPECT_EQ(error.message(), "length order: there are 3 lengths for 4 samples");
-  EXPECT_EQ(error_of([] { length_order({}, {.batch_size = 0}, 0, 0); }).message(),
-            "length order: pools of 50 batches of 0 samples are not possible");
+  EXPECT_EQ(missing_facts(error, ErrorKind::Data, {"3 lengths for 4 samples"}), "");
+  EXPECT_EQ(error_of([] { length_order({}, {.batch_size = 0}, 0, 0); }).kind(), ErrorKind::Config);
+  EXPECT_EQ(error_of([] { length_order({}, {.pool = 0}, 0, 0); }).kind(), ErrorKind::Config);
 }
 
 }  // namespace

@@ -1,18 +1,20 @@
 #include <tandem/error.h>
 #include <tandem/loader.h>
+#include <tandem/random_key.h>
 
 #include <algorithm>
 #include <exception>
 
 #include "base/machine.h"
 #include "base/text.h"
+#include "data/worker_threads.h"
 
 namespace tandem {
 namespace {
 
 std::string sentence_of(const BadSample& bad) {
   const std::string name = bad.name.empty() ? "" : str(" (", bad.name, ")");
-  return str("loader: sample ", bad.index, name, " cannot be read: ", bad.reason);
+  return str("loader: cannot read sample ", bad.index, name, ": ", bad.reason);
 }
 
 }  // namespace
@@ -20,9 +22,8 @@ std::string sentence_of(const BadSample& bad) {
 void validate(const LoaderOptions& options) {
   if (options.workers < -1 || options.prefetch < 0 || options.skip_bad < 0) {
     fail(ErrorKind::Config,
-         str("loader: workers ", options.workers, ", prefetch ", options.prefetch, ", skip-bad ", options.skip_bad,
-             ": one of them is too low"),
-         "workers may be -1, the others are at least 0");
+         str("loader: workers is ", options.workers, ", prefetch ", options.prefetch, ", skip-bad ", options.skip_bad),
+         "workers must be at least -1, the others at least 0");
   }
 }
 
@@ -34,6 +35,19 @@ int default_workers(int cores, int local_ranks) { return std::max(0, cores / loc
 
 namespace detail {
 
+void EndThreads::operator()(WorkerThreads* threads) const { delete threads; }
+ThreadsOwner start_threads(int count) { return ThreadsOwner(new WorkerThreads(count)); }
+void add_task(WorkerThreads& threads, std::function<void()> task) { threads.add(std::move(task)); }
+void forget_waiting(WorkerThreads& threads) { threads.forget_waiting(); }
+
+BatchFacts facts_of(const StepKey& key, const SampleBatch& samples) {
+  return {.seed = random_key(key.seed, Draw::Batch, key.epoch, samples.number),
+          .step_seed = random_key(key.seed, Draw::Step, key.epoch, key.step),
+          .epoch = key.epoch,
+          .step = key.step,
+          .samples = samples};
+}
+
 std::optional<std::string> complaint_of(const std::function<void()>& body) {
   try {
     body();
@@ -43,14 +57,13 @@ std::optional<std::string> complaint_of(const std::function<void()>& body) {
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return "an exception without words";
+    return "unknown exception";
   }
 }
 
 void check_sizes(std::int64_t dataset_size, std::int64_t num_samples) {
   if (dataset_size != num_samples) {
-    fail(ErrorKind::Config,
-         str("loader: the dataset has ", dataset_size, " samples, the sampler was made for ", num_samples),
+    fail(ErrorKind::Config, str("loader: the dataset has ", dataset_size, " samples, the sampler ", num_samples),
          "give the sampler num_samples = dataset.size()");
   }
 }
@@ -60,14 +73,14 @@ void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int6
     if (std::cmp_equal(skipped.size(), allowed)) {
       fail(ErrorKind::Data,
            str(sentence_of(sample),
-               allowed == 0 ? "" : str("; it is one more than the ", allowed, " that may be skipped")),
-           "mend or remove it, or let a rank skip up to N such samples with --skip-bad N");
+               allowed == 0 ? "" : str("; ", allowed, " samples were skipped before, the maximum of --skip-bad")),
+           "repair or remove it, or let each rank skip up to N such samples with --skip-bad N");
     }
     skipped.push_back(std::move(sample));
   }
   if (!has_good) {
-    fail(ErrorKind::Data, str(sentence_of(skipped.back()), "; nor can any other sample of its micro-batch"),
-         "check the data, or take larger micro-batches");
+    fail(ErrorKind::Data, str(sentence_of(skipped.back()), "; its micro-batch has no readable sample"),
+         "check the data, or use larger micro-batches");
   }
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/error_facts_test.h"
 #include "base/error_test.h"
 #include "base/fd.h"
 #include "base/text.h"
@@ -74,7 +75,7 @@ TEST(Loader, GivesTheSameWhateverTheNumberOfWorkers) {
   }
 }
 
-// What the ranks of a run wrote down about one epoch, as "used STEP MICRO-BATCH: SAMPLE" for each sample that counts.
+// The counted samples of one epoch on real ranks, each as "used STEP MICRO-BATCH: SAMPLE".
 std::vector<std::string> record_of(int num_ranks) {
   const auto write_record = [](const World& world) {
     const Squares dataset{.count = 90};
@@ -112,7 +113,7 @@ TEST(Loader, UsesTheSameSamplesOnOneTwoAndFourRealRanksAndEachOnce) {
   EXPECT_EQ(samples.size(), 90U);
 }
 
-// Sample 0 lasts until sample 5, of two steps later, has been read.
+// Reading sample 0 ends only after sample 5, two steps later, was read.
 TEST(Loader, KeepsTheOrderWhenASampleIsSlow) {
   struct Slow {
     std::latch& later;
@@ -171,9 +172,45 @@ TEST(Loader, KnowsWhatItHasGivenNotWhatItHasRead) {
   EXPECT_EQ(loader.state(), SamplerState{});
   for (int step = 0; step < 4; ++step) loader.next();
   EXPECT_EQ(loader.state(), (SamplerState{.seed = 0, .epoch = 0, .cursor = 8}));
-  EXPECT_EQ(loader.epoch(), 0);
-  loader.next();
-  EXPECT_EQ(loader.epoch(), 1);
+}
+
+TEST(Loader, KnowsTheEpochOfTheStepThatItGaveLast) {
+  const Squares dataset{.count = 4};
+  for (const int workers : {0, 2}) {
+    Loader loader(dataset, in_order(4, 2), collate, {.workers = workers});
+    std::vector<std::string> steps = {str(loader.epoch())};
+    const auto note_next = [&] {
+      loader.next();
+      steps.push_back(str(loader.epoch(), loader.is_epoch_end() ? " end" : ""));
+    };
+    for (int step = 0; step < 4; ++step) note_next();
+    loader.set_state({.seed = 0, .epoch = 7, .cursor = 2});
+    steps.push_back(str(loader.epoch(), loader.is_epoch_end() ? " end" : ""));
+    note_next();
+    EXPECT_EQ(join(steps, ", "), "0, 0, 0 end, 1, 1 end, 7, 7 end") << workers << " workers";
+  }
+}
+
+// Of three samples, none is read again for epoch 1 before `next` asks for it.
+TEST(Loader, DoesNotReadBeyondAnEvaluation) {
+  std::atomic<int> num_reads = 0;
+  struct Three {
+    std::atomic<int>& num_reads;
+    std::int64_t size() const { return 3; }
+    std::int64_t get(std::int64_t index) const {
+      ++num_reads;
+      return index;
+    }
+  };
+  const Three dataset{num_reads};
+  {
+    Loader loader(dataset, evaluation_sampler(3, 2, {}), collate, {.workers = 2, .prefetch = 5});
+    EXPECT_EQ(loader.next()[0].value, (Ids{0, 1}));
+    EXPECT_EQ(loader.next()[0].value, (Ids{2}));
+    EXPECT_TRUE(loader.is_epoch_end());
+    EXPECT_EQ(num_reads, 3);
+    EXPECT_EQ(loader.next()[0].value, (Ids{0, 1}));
+  }
 }
 
 TEST(Loader, GoesOnFromAState) {
@@ -209,6 +246,56 @@ TEST(Loader, GivesARandomDatasetASeedOfSampleAndEpoch) {
   EXPECT_EQ(different.size(), 16U);
 }
 
+struct Epochs {
+  std::int64_t size() const { return 8; }
+  SampleFacts get(std::int64_t, const SampleFacts& facts) const { return facts; }
+};
+
+TEST(Loader, GivesADatasetSeedAndEpoch) {
+  const Epochs dataset;
+  const auto keep = [](std::vector<SampleFacts>&& facts) { return std::move(facts); };
+  Loader loader(dataset, Sampler({.num_samples = 8, .batch_size = 8, .seed = 7, .shuffle = false}, {}), keep);
+  loader.next();
+  loader.next();
+  const SampleFacts facts = loader.next()[0].value[5];
+  EXPECT_EQ(facts.seed, 17022184241320906437U);  // as above
+  EXPECT_EQ(facts.epoch, 2);
+}
+
+// As multi-scale training would: what it draws is the same on any number of ranks, and after a resume.
+TEST(Loader, GivesCollateSeedEpochStepAndSamples) {
+  struct Drawn {
+    std::uint64_t seed, step_seed;
+    std::int64_t epoch, step;
+    Ids ids;
+    bool operator==(const Drawn&) const = default;
+  };
+  const auto draw = [](Ids&&, const BatchFacts& facts) {
+    return Drawn{facts.seed, facts.step_seed, facts.epoch, facts.step, facts.samples.ids};
+  };
+  const Squares dataset{.count = 8};
+  const SamplerOptions options{.num_samples = 8, .batch_size = 2, .batches_per_step = 2, .seed = 7, .shuffle = false};
+  Loader loader(dataset, Sampler(options, {}), draw, {.workers = 2});
+  std::vector<Drawn> all;
+  for (int step = 0; step < 4; ++step) {
+    for (const auto& [value, samples] : loader.next()) all.push_back(value);
+  }
+  Loader second(dataset, Sampler(options, {.rank = 1, .size = 2}), draw, {.workers = 0});
+  second.set_state({.seed = 7, .epoch = 1, .cursor = 4});
+  EXPECT_EQ(second.next()[0].value, all[7]);
+  EXPECT_EQ(all[7].epoch, 1);
+  EXPECT_EQ(all[7].step, 1);
+  EXPECT_EQ(all[7].ids, (Ids{6, 7}));
+  EXPECT_EQ(all[6].step_seed, all[7].step_seed);
+  std::set<std::uint64_t> seeds, step_seeds;
+  for (const Drawn& drawn : all) {
+    seeds.insert(drawn.seed);
+    step_seeds.insert(drawn.step_seed);
+  }
+  EXPECT_EQ(seeds.size(), 8U);
+  EXPECT_EQ(step_seeds.size(), 4U);
+}
+
 TEST(Loader, NamesABadSampleWhenItsStepIsDue) {
   const WithBad dataset{.bad = {5}};
   for (const int workers : {0, 3}) {
@@ -216,9 +303,7 @@ TEST(Loader, NamesABadSampleWhenItsStepIsDue) {
     EXPECT_EQ(loader.next()[0].value, (Ids{100, 101}));
     EXPECT_EQ(loader.next()[0].value, (Ids{102, 103}));
     const Error error = error_of([&] { loader.next(); });
-    EXPECT_EQ(error.message(), "loader: sample 5 (images/5.jpg) cannot be read: not a JPEG");
-    EXPECT_EQ(error.hint(), "mend or remove it, or let a rank skip up to N such samples with --skip-bad N");
-    EXPECT_EQ(error.kind(), ErrorKind::Data);
+    EXPECT_EQ(missing_facts(error, ErrorKind::Data, {"sample 5 (images/5.jpg)", "not a JPEG", "--skip-bad N"}), "");
     EXPECT_EQ(loader.state().cursor, 4);
     EXPECT_EQ(loader.next()[0].value, (Ids{106, 107}));
   }
@@ -235,9 +320,9 @@ TEST(Loader, SkipsBadSamplesAndFillsUpWithGoodOnesThatDoNotCount) {
     EXPECT_EQ(loader.skipped(), (std::vector<BadSample>{{1, "images/1.jpg", "not a JPEG"},
                                                         {5, "images/5.jpg", "not a JPEG"},
                                                         {1, "images/1.jpg", "not a JPEG"}}));
-    EXPECT_EQ(
-        error_of([&] { loader.next(); }).message(),
-        "loader: sample 1 (images/1.jpg) cannot be read: not a JPEG; it is one more than the 3 that may be skipped");
+    EXPECT_EQ(missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data,
+                            {"sample 1 (images/1.jpg)", "not a JPEG", "3"}),
+              "");
   }
 }
 
@@ -245,8 +330,8 @@ TEST(Loader, CannotSkipAWholeBatch) {
   const WithBad dataset{.bad = {2, 3}};
   Loader loader(dataset, in_order(8, 2), collate, {.workers = 1, .skip_bad = 10});
   loader.next();
-  EXPECT_EQ(error_of([&] { loader.next(); }).message(),
-            "loader: sample 3 (images/3.jpg) cannot be read: not a JPEG; nor can any other sample of its micro-batch");
+  EXPECT_EQ(
+      missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data, {"sample 3 (images/3.jpg)", "micro-batch"}), "");
 }
 
 TEST(Loader, QuotesWhateverADatasetThrows) {
@@ -259,8 +344,9 @@ TEST(Loader, QuotesWhateverADatasetThrows) {
   };
   const Odd dataset;
   Loader loader(dataset, in_order(3, 1), collate, {.workers = 2});
-  EXPECT_EQ(error_of([&] { loader.next(); }).message(), "loader: sample 0 cannot be read: 0.json: line 3 is torn");
-  EXPECT_EQ(error_of([&] { loader.next(); }).message(), "loader: sample 1 cannot be read: an exception without words");
+  EXPECT_EQ(missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data, {"sample 0", "0.json: line 3 is torn"}),
+            "");
+  EXPECT_EQ(missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data, {"sample 1", "unknown exception"}), "");
 }
 
 TEST(Loader, HandsOverWhatCollateThrowsAndBatchesThatOnlyMove) {
@@ -288,11 +374,13 @@ TEST(Loader, LeavesACoreToTheRankItself) {
 
 TEST(Loader, RefusesOptionsAndSizesThatDoNotFit) {
   const Squares dataset{.count = 10};
-  EXPECT_EQ(error_of([] { validate(LoaderOptions{.workers = -2}); }).message(),
-            "loader: workers -2, prefetch 2, skip-bad 0: one of them is too low");
+  EXPECT_EQ(
+      missing_facts(error_of([] { validate(LoaderOptions{.workers = -2}); }), ErrorKind::Config, {"workers is -2"}),
+      "");
   EXPECT_EQ(error_of([] { validate(LoaderOptions{.prefetch = -1}); }).kind(), ErrorKind::Config);
-  EXPECT_EQ(error_of([&] { Loader(dataset, in_order(9, 1), collate); }).message(),
-            "loader: the dataset has 10 samples, the sampler was made for 9");
+  EXPECT_EQ(missing_facts(error_of([&] { Loader(dataset, in_order(9, 1), collate); }), ErrorKind::Config,
+                          {"10 samples", "9"}),
+            "");
 }
 
 }  // namespace

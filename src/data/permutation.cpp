@@ -1,5 +1,6 @@
+#include "data/permutation.h"
+
 #include <tandem/error.h>
-#include <tandem/permutation.h>
 #include <tandem/random_key.h>
 
 #include <bit>
@@ -13,8 +14,7 @@ constexpr std::int64_t kMaxSize = std::int64_t{1} << 62;
 
 std::int64_t checked_size(std::int64_t size) {
   if (size < 0 || size > kMaxSize) {
-    fail(ErrorKind::Config, str("permutation: of ", size, " numbers, possible are 0 to 2^62"),
-         "count the samples first");
+    fail(ErrorKind::Config, str("permutation: size is ", size), "it must be between 0 and 2^62");
   }
   return size;
 }
@@ -35,8 +35,8 @@ Permutation::Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epo
   for (int round = 0; round < kRounds; ++round) keys_[round] = random_key(seed, Draw::Shuffle, epoch, round);
 }
 
-// A number outside is scrambled again until it falls inside ("cycle walking"): the way back is as unique as each step
-// of it. At least half of what `scramble` permutes is inside, so this takes two rounds at most on average.
+// Cycle walking: a number outside of the range is scrambled again until it is inside, which is still a bijection. At
+// least half of the numbers that `scramble` permutes are inside, so on average two calls are enough.
 std::int64_t Permutation::operator[](std::int64_t position) const {
   if (position < 0 || position >= size_) {
     fail(ErrorKind::Internal, str("permutation: position ", position, " of ", size_), "positions are 0 to size - 1");
@@ -49,7 +49,7 @@ std::int64_t Permutation::operator[](std::int64_t position) const {
 
 // A Feistel network over the bits that `size - 1` needs, the upper half (rounded down) left, the rest right:
 //   left ^= mix(key[0] + right), right ^= mix(key[1] + left), left ^= mix(key[2] + right), ...
-// each cut to the bits of its half. Every round undoes itself, so the whole is a bijection whatever `mix` does.
+// each masked to the bits of its half. Every round is its own inverse, so the whole is a bijection for any `mix`.
 std::uint64_t Permutation::scramble(std::uint64_t number) const {
   std::uint64_t left = number >> right_bits_;
   std::uint64_t right = number & right_mask_;

@@ -1,5 +1,4 @@
 #include <tandem/error.h>
-#include <tandem/permutation.h>
 #include <tandem/sampler.h>
 
 #include <algorithm>
@@ -7,35 +6,35 @@
 
 #include "base/nearest_multiples.h"
 #include "base/text.h"
+#include "data/permutation.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 62;
 
-// Gives the micro-batches of a step that belong to the shard.
+// The micro-batches of a step that belong to the shard.
 IndexRange checked_block(const SamplerOptions& o, const Shard& shard) {
   if (o.num_samples < (o.tail == Tail::Short ? 0 : 1)) {
-    fail(ErrorKind::Data, str("sampler: there are ", o.num_samples, " samples"), "check the path of the data");
+    fail(ErrorKind::Data, str("sampler: the dataset has ", o.num_samples, " samples"), "check the path of the data");
   }
   if (o.batch_size < 1 || o.batches_per_step < 1 || o.batch_size > kMaxSamples / o.batches_per_step) {
-    fail(ErrorKind::Config,
-         str("sampler: a step of ", o.batches_per_step, " micro-batches of ", o.batch_size, " samples is not possible"),
-         "take at least one of each");
+    fail(ErrorKind::Config, str("sampler: batches_per_step is ", o.batches_per_step, " and batch_size ", o.batch_size),
+         "both must be at least 1");
   }
   const IndexRange mine = indices_of(shard, o.batches_per_step);
   if (o.batches_per_step % shard.size != 0) {
     fail(ErrorKind::Config,
-         str("sampler: ", o.batches_per_step, " micro-batches a step cannot be dealt out evenly to ", shard.size,
+         str("sampler: ", o.batches_per_step, " micro-batches per step cannot be divided evenly among ", shard.size,
              " ranks"),
-         str("take ", nearest_multiples(o.batches_per_step, shard.size),
-             " micro-batches a step, or another number of ranks"));
+         str("use ", nearest_multiples(o.batches_per_step, shard.size),
+             " micro-batches per step, or another number of ranks"));
   }
   if (o.tail == Tail::Drop && o.num_samples / o.batches_per_step < o.batch_size) {
     fail(ErrorKind::Config,
-         str("sampler: ", o.num_samples, " samples do not fill a step of ", o.batches_per_step, " micro-batches of ",
-             o.batch_size, ", so dropping the tail leaves none"),
-         "pad the tail, or take fewer samples a step");
+         str("sampler: ", o.num_samples, " samples do not fill one step of ", o.batches_per_step, " micro-batches of ",
+             o.batch_size, ", and an incomplete step is dropped"),
+         "use Tail::Pad, or fewer samples per step");
   }
   return mine;
 }
@@ -53,6 +52,22 @@ EpochOrder default_order(bool shuffle) {
 }
 
 }  // namespace
+
+Shard shard_of(const World& world) { return {.rank = world.rank, .size = world.size}; }
+
+IndexRange indices_of(const Shard& shard, std::int64_t num_samples) {
+  if (shard.rank < 0 || shard.rank >= shard.size) {
+    fail(ErrorKind::Config, str("shard: rank ", shard.rank, " of ", shard.size, " does not exist"),
+         "use shard_of(world)");
+  }
+  if (num_samples < 0) {
+    fail(ErrorKind::Config, str("shard: num_samples is ", num_samples), "it must be at least 0");
+  }
+  const std::int64_t share = num_samples / shard.size;
+  const std::int64_t rest = num_samples % shard.size;
+  const auto begin_of = [&](std::int64_t rank) { return rank * share + std::min(rank, rest); };
+  return {begin_of(shard.rank), begin_of(shard.rank + 1)};
+}
 
 Sampler::Sampler(const SamplerOptions& options, const Shard& shard, EpochOrder order)
     : options_(options),
@@ -75,8 +90,10 @@ std::vector<SampleBatch> Sampler::next() {
     if (!batch.ids.empty()) batches.push_back(std::move(batch));
   }
   if (options_.num_samples == 0) return batches;
+  current_epoch_ = epoch_;
   cursor_ += samples_per_step();
-  if (cursor_ / samples_per_step() == steps_per_epoch()) start_epoch(epoch_ + 1);
+  is_epoch_end_ = cursor_ / samples_per_step() == steps_per_epoch();
+  if (is_epoch_end_) start_epoch(epoch_ + 1);
   return batches;
 }
 
@@ -100,23 +117,25 @@ void Sampler::set_state(const SamplerState& state) {
   if (state.seed != options_.seed) {
     fail(ErrorKind::Config,
          str("sampler: the state was saved with seed ", state.seed, ", this run has ", options_.seed),
-         str("resume with seed ", state.seed, ", or begin again with the weights alone"));
+         str("resume with --seed ", state.seed, ", or load only the weights with --resume weights"));
   }
   const bool is_in_epoch = state.cursor == 0 || state.cursor / samples_per_step() < steps_per_epoch();
   if (state.epoch < 0 || state.cursor < 0 || !is_in_epoch) {
     fail(ErrorKind::Config,
-         str("sampler: epoch ", state.epoch, " after ", state.cursor, " samples is not a place in ",
+         str("sampler: the state is at sample ", state.cursor, " of epoch ", state.epoch, ", but the dataset has ",
              options_.num_samples, " samples"),
-         "resume with the data that the state was saved with");
+         "resume with the dataset that the state was saved with");
   }
   if (state.cursor % samples_per_step() != 0) {
     fail(ErrorKind::Config,
          str("sampler: the state was saved after ", state.cursor, " samples of epoch ", state.epoch,
-             ", which steps of ", samples_per_step(), " do not come to"),
-         str("resume with as many samples a step as before, or with a number that divides ", state.cursor));
+             ", which is not a multiple of the ", samples_per_step(), " samples per step"),
+         str("resume with the same number of samples per step as before, or with one that divides ", state.cursor));
   }
   start_epoch(state.epoch);
   cursor_ = state.cursor;
+  current_epoch_ = state.epoch;
+  is_epoch_end_ = false;
 }
 
 Sampler evaluation_sampler(std::int64_t num_samples, std::int64_t batch_size, const World& world,

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "base/error_facts_test.h"
 #include "base/error_test.h"
+#include "base/text.h"
 
 namespace tandem {
 namespace {
@@ -56,8 +59,26 @@ TEST(Sampler, FillsTheLastStepFromTheBeginningWithSamplesThatDoNotCount) {
   std::vector<Sampler> ranks = samplers_of(kTen, 2);
   next_of_all(ranks);
   EXPECT_EQ(next_of_all(ranks), (Batches{{{8, 9}, 2, 0, 4}, {{0, 1}, 0, 1, 5}, {{2, 3}, 0, 2, 6}, {{4, 5}, 0, 3, 7}}));
-  EXPECT_EQ(ranks[0].epoch(), 1);
   EXPECT_EQ(next_of_all(ranks).front(), (SampleBatch{{0, 1}, 2, 0, 0}));
+}
+
+TEST(Sampler, KnowsTheEpochOfTheStepThatItGaveLast) {
+  Sampler sampler(kTen, {});
+  std::vector<std::string> steps;
+  const auto note = [&] { steps.push_back(str(sampler.epoch(), sampler.is_epoch_end() ? " end" : "")); };
+  note();
+  for (int step = 0; step < 5; ++step) {
+    sampler.next();
+    note();
+  }
+  EXPECT_EQ(join(steps, ", "), "0, 0, 0 end, 1, 1 end, 2");
+  EXPECT_EQ(sampler.state(), (SamplerState{.seed = 0, .epoch = 2, .cursor = 8}));
+  sampler.next();
+  sampler.set_state({.seed = 0, .epoch = 7, .cursor = 8});
+  note();
+  sampler.next();
+  note();
+  EXPECT_EQ(join(steps, ", "), "0, 0, 0 end, 1, 1 end, 2, 7, 7 end");
 }
 
 TEST(Sampler, GoesRoundSeveralTimesWhenAStepIsLargerThanTheSet) {
@@ -172,15 +193,15 @@ TEST(Sampler, ResumesWithAnotherStepSizeWhereThatFits) {
 TEST(Sampler, RefusesAStateThatIsNotItsOwn) {
   Sampler sampler(kTen, {});
   const auto refusal = [&](const SamplerState& state) { return error_of([&] { sampler.set_state(state); }); };
-  EXPECT_EQ(refusal({.seed = 3}).message(), "sampler: the state was saved with seed 3, this run has 0");
-  EXPECT_EQ(refusal({.seed = 3}).hint(), "resume with seed 3, or begin again with the weights alone");
-  EXPECT_EQ(refusal({.epoch = 2, .cursor = 12}).message(),
-            "sampler: the state was saved after 12 samples of epoch 2, which steps of 8 do not come to");
-  EXPECT_EQ(refusal({.epoch = 2, .cursor = 12}).hint(),
-            "resume with as many samples a step as before, or with a number that divides 12");
-  EXPECT_EQ(refusal({.epoch = 2, .cursor = 16}).message(),
-            "sampler: epoch 2 after 16 samples is not a place in 10 samples");
-  EXPECT_EQ(refusal({.epoch = -1}).message(), "sampler: epoch -1 after 0 samples is not a place in 10 samples");
+  EXPECT_EQ(missing_facts(refusal({.seed = 3}), ErrorKind::Config, {"seed 3", "has 0", "--seed 3", "--resume weights"}),
+            "");
+  EXPECT_EQ(missing_facts(refusal({.epoch = 2, .cursor = 12}), ErrorKind::Config,
+                          {"12 samples of epoch 2", "8 samples per step", "divides 12"}),
+            "");
+  EXPECT_EQ(
+      missing_facts(refusal({.epoch = 2, .cursor = 16}), ErrorKind::Config, {"sample 16 of epoch 2", "has 10 samples"}),
+      "");
+  EXPECT_EQ(missing_facts(refusal({.epoch = -1}), ErrorKind::Config, {"sample 0 of epoch -1", "has 10 samples"}), "");
   EXPECT_EQ(sampler.state(), SamplerState{});
 }
 
@@ -188,23 +209,23 @@ TEST(Sampler, NamesTheNearestStepThatRanksCanShare) {
   const auto refusal = [](std::int64_t batches_per_step, int num_ranks) {
     return error_of([&] { Sampler({.num_samples = 10, .batches_per_step = batches_per_step}, {.size = num_ranks}); });
   };
-  EXPECT_EQ(refusal(6, 4).message(), "sampler: 6 micro-batches a step cannot be dealt out evenly to 4 ranks");
-  EXPECT_EQ(refusal(6, 4).hint(), "take 4 or 8 micro-batches a step, or another number of ranks");
-  EXPECT_EQ(refusal(2, 3).hint(), "take 3 micro-batches a step, or another number of ranks");
+  EXPECT_EQ(missing_facts(refusal(6, 4), ErrorKind::Config, {"6 micro-batches", "4 ranks", "use 4 or 8"}), "");
+  EXPECT_EQ(missing_facts(refusal(2, 3), ErrorKind::Config, {"2 micro-batches", "3 ranks", "use 3"}), "");
 }
 
 TEST(Sampler, RefusesStepsThatCannotBe) {
   const auto refusal = [](const SamplerOptions& options) { return error_of([&] { Sampler(options, {}); }); };
-  EXPECT_EQ(refusal({}).message(), "sampler: there are 0 samples");
-  EXPECT_EQ(refusal({}).kind(), ErrorKind::Data);
-  EXPECT_EQ(refusal({.num_samples = 5, .batch_size = 0}).message(),
-            "sampler: a step of 1 micro-batches of 0 samples is not possible");
+  EXPECT_EQ(missing_facts(refusal({}), ErrorKind::Data, {"0 samples"}), "");
+  EXPECT_EQ(missing_facts(refusal({.num_samples = -1, .tail = Tail::Short}), ErrorKind::Data, {"-1 samples"}), "");
+  EXPECT_EQ(missing_facts(refusal({.num_samples = 5, .batch_size = 0}), ErrorKind::Config, {"batch_size 0"}), "");
   EXPECT_EQ(refusal({.num_samples = 5, .batches_per_step = -2}).kind(), ErrorKind::Config);
   EXPECT_EQ(refusal({.num_samples = 5, .batch_size = 1L << 40, .batches_per_step = 1L << 40}).kind(),
             ErrorKind::Config);
-  EXPECT_EQ(refusal({.num_samples = 5, .batch_size = 3, .batches_per_step = 2, .tail = Tail::Drop}).message(),
-            "sampler: 5 samples do not fill a step of 2 micro-batches of 3, so dropping the tail leaves none");
-  EXPECT_EQ(error_of([] { Sampler(kTen, {.rank = 2, .size = 2}); }).message(), "shard: there is no rank 2 among 2");
+  EXPECT_EQ(missing_facts(refusal({.num_samples = 5, .batch_size = 3, .batches_per_step = 2, .tail = Tail::Drop}),
+                          ErrorKind::Config, {"5 samples", "2 micro-batches of 3", "Tail::Pad"}),
+            "");
+  EXPECT_EQ(missing_facts(error_of([] { Sampler(kTen, {.rank = 2, .size = 2}); }), ErrorKind::Config, {"rank 2 of 2"}),
+            "");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include <tandem/error.h>
-#include <tandem/shard.h>
+#include <tandem/sampler.h>
 
 #include <algorithm>
 #include <vector>

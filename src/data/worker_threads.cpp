@@ -1,4 +1,4 @@
-#include <tandem/worker_threads.h>
+#include "data/worker_threads.h"
 
 #include <utility>
 
@@ -41,7 +41,7 @@ void WorkerThreads::work() {
     waiting_.pop_front();
     lock.unlock();
     task();
-    task = nullptr;  // what it holds is freed without the lock
+    task = nullptr;  // frees what it holds while the mutex is unlocked
     lock.lock();
   }
 }

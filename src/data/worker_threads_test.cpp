@@ -1,5 +1,6 @@
+#include "data/worker_threads.h"
+
 #include <gtest/gtest.h>
-#include <tandem/worker_threads.h>
 
 #include <atomic>
 #include <latch>
@@ -47,7 +48,7 @@ TEST(WorkerThreads, BeginInTheOrderOfAdding) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(begun.at(i), i);
 }
 
-// The first task lasts until the second one is gone, which waits behind it.
+// The first task runs until the second one, which is queued behind it, has been discarded.
 void add_two(WorkerThreads& threads, std::latch& first, std::atomic<bool>& has_second_begun) {
   auto token = std::make_shared<int>();
   threads.add([&, waiting = std::weak_ptr<int>(token)] {

@@ -1,3 +1,4 @@
+#include <tandem/communicator.h>
 #include <tandem/error.h>
 #include <tandem/evaluation.h>
 

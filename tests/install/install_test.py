@@ -72,7 +72,7 @@ class Install(unittest.TestCase):
     def test_installs_only_public_headers_and_our_libraries(self):
         files = {str(path.relative_to(PREFIX)) for path in PREFIX.rglob("*") if path.is_file()}
         source = pathlib.Path(cache_value("CMAKE_HOME_DIRECTORY"))
-        headers = {f"include/tandem/{path.name}" for path in (source / "include/tandem").iterdir()}
+        headers = {str(path.relative_to(source)) for path in (source / "include/tandem").rglob("*.h")}
         self.assertEqual({name for name in files if name.startswith("include/")}, headers)
         self.assertEqual(sorted(pathlib.Path(name).name for name in files if name.endswith(".a")),
                          ["libtandem.a", "libtandem_checkpoint_core.a", "libtandem_comm_core.a", "libtandem_core.a", "libtandem_data.a",

@@ -4,7 +4,7 @@
 #include <tandem/check_replicas.h>
 #include <tandem/communicator.h>
 #include <tandem/ddp.h>
-#include <tandem/shard.h>
+#include <tandem/sampler.h>
 #include <tandem/sync_batchnorm.h>
 #include <torch/torch.h>
 

@@ -14,10 +14,10 @@
 
 namespace tandem {
 
-// A sample that could not be read, and what was said.
+// A sample whose `get` threw an exception.
 struct BadSample {
   std::int64_t index = 0;
-  std::string name;  // empty: the dataset has no names
+  std::string name;  // empty if the dataset has no names
   std::string reason;
 
   friend bool operator==(const BadSample&, const BadSample&) = default;
@@ -25,30 +25,36 @@ struct BadSample {
 
 namespace detail {
 
-// What the exception says that `body` throws; nothing if it throws none.
+// The message of the exception that `body` throws, if it throws one.
 std::optional<std::string> complaint_of(const std::function<void()>& body);
 
-// One micro-batch while it is read: `read` once for each of its samples, in any order and on any threads; the last one
-// makes the batch.
+// The step that a batch belongs to.
+struct StepKey {
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;  // in its epoch
+};
+BatchFacts facts_of(const StepKey& key, const SampleBatch& samples);
+
+// One batch while it is loaded: `read` is called once for each of its samples, in any order and on any thread; the last
+// call makes the batch.
 template <class Dataset, class Batch>
 class BatchReading {
  public:
   using Sample = SampleOf<Dataset>;
-  using Collate = std::function<Batch(std::vector<Sample>&&)>;
+  using Collate = std::function<Batch(std::vector<Sample>&&, const BatchFacts&)>;
 
   struct Result {
-    std::optional<Batch> value;  // nothing: no sample was good
+    std::optional<Batch> value;  // nothing if no sample was good
     SampleBatch samples;
     std::vector<BadSample> bad;
   };
 
-  BatchReading(const Dataset& dataset, const Collate& collate, SampleBatch wanted, std::uint64_t seed,
-               std::int64_t epoch)
+  BatchReading(const Dataset& dataset, const Collate& collate, const StepKey& key, SampleBatch wanted)
       : dataset_(dataset),
         collate_(collate),
+        key_(key),
         wanted_(std::move(wanted)),
-        seed_(seed),
-        epoch_(epoch),
         samples_(wanted_.ids.size()),
         complaints_(wanted_.ids.size()),
         num_left_(wanted_.ids.size()) {}
@@ -57,17 +63,17 @@ class BatchReading {
 
   void read(std::size_t i) {
     const std::int64_t id = wanted_.ids[i];
-    complaints_[i] =
-        complaint_of([&] { samples_[i].emplace(get_sample(dataset_, id, sample_seed(seed_, epoch_, id))); });
+    const SampleFacts facts{.seed = sample_seed(key_.seed, key_.epoch, id), .epoch = key_.epoch};
+    complaints_[i] = complaint_of([&] { samples_[i].emplace(get_sample(dataset_, id, facts)); });
     if (--num_left_ == 0) make_();
   }
 
  private:
   Result make() {
     Result result{.value = {}, .samples = wanted_, .bad = {}};
-    result.samples.ids.clear();
-    result.samples.num_counted = 0;
     std::vector<std::int64_t>& ids = result.samples.ids;
+    ids.clear();
+    result.samples.num_counted = 0;
     std::vector<Sample> good;
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       const std::int64_t id = wanted_.ids[i];
@@ -84,15 +90,14 @@ class BatchReading {
       ids.push_back(ids[i]);
       good.push_back(good[i]);
     }
-    result.value.emplace(collate_(std::move(good)));
+    result.value.emplace(collate_(std::move(good), facts_of(key_, result.samples)));
     return result;
   }
 
   const Dataset& dataset_;
   const Collate& collate_;
+  StepKey key_;
   SampleBatch wanted_;
-  std::uint64_t seed_;
-  std::int64_t epoch_;
   std::vector<std::optional<Sample>> samples_;
   std::vector<std::optional<std::string>> complaints_;
   std::atomic<std::size_t> num_left_;

@@ -5,8 +5,8 @@
 
 namespace tandem {
 
-// The numbers 0 .. size-1 in an order that looks random and depends on (size, seed, epoch) alone: the same on every
-// machine and for ever. Any place of it costs the same, and no memory. At most 2^62 numbers.
+// A pseudorandom permutation of 0 .. size-1 that depends only on (size, seed, epoch), on every machine and in every
+// version. Random access in constant time and memory; at most 2^62 numbers.
 class Permutation {
  public:
   Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);

@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-// Begins tasks in the order in which they come, several at a time; without threads, each at once in `add`. When it
-// goes, tasks that have begun come to their end, and the others never begin. Tasks throw nothing.
+// A thread pool that starts tasks in the order of `add`; with 0 threads, `add` runs the task itself. The destructor
+// waits for tasks that have started and discards the others. Tasks must not throw.
 class WorkerThreads {
  public:
   explicit WorkerThreads(int count);
@@ -19,7 +19,7 @@ class WorkerThreads {
   ~WorkerThreads();
 
   void add(std::function<void()> task);
-  void forget_waiting();  // tasks that have not begun
+  void forget_waiting();  // discards tasks that have not started
 
  private:
   void work();
