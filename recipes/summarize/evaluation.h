@@ -2,7 +2,6 @@
 
 #include <tandem/communicator.h>
 #include <tandem/event_log.h>
-#include <tandem/progress.h>
 
 #include <cstdint>
 #include <span>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "models/gpt2/generate.h"
+#include "monitor/progress.h"
 #include "recipes/summarize/model.h"
 #include "recipes/summarize/samples.h"
 #include "recipes/summarize/token_file.h"

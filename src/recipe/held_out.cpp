@@ -1,11 +1,11 @@
 #include "recipe/held_out.h"
 
 #include <tandem/error.h>
-#include <tandem/permutation.h>
 
 #include <algorithm>
 
 #include "base/text.h"
+#include "data/permutation.h"
 
 namespace tandem {
 

@@ -3,7 +3,6 @@
 #include <tandem/communicator.h>
 #include <tandem/evaluation.h>
 #include <tandem/metrics.h>
-#include <tandem/progress.h>
 #include <tandem/sampler.h>
 
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/progress.h"
 #include "recipe/draft.h"
 #include "recipe/row_progress.h"
 

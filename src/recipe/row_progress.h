@@ -1,11 +1,12 @@
 #pragma once
 
-#include <tandem/progress.h>
 #include <tandem/world.h>
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
+
+#include "monitor/progress.h"
 
 namespace tandem {
 

@@ -5,7 +5,6 @@
 #include <tandem/checkpoint.h>
 #include <tandem/communicator.h>
 #include <tandem/precision.h>
-#include <tandem/progress.h>
 #include <tandem/run_options.h>
 #include <tandem/safetensors.h>
 #include <torch/nn/module.h>
@@ -14,6 +13,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "monitor/progress.h"
 
 namespace tandem {
 
