@@ -67,8 +67,8 @@ ECHO_WORDS, ECHO_SHARE, ECHO_COUNT = 0.60, 0.15, 5
 BANNER = re.compile(r"([=*#~/─━═-])\1{3}|(?://|#|\*)[ \t]*(?:(?:Step|STEP)\s+\d|step\s+\d+\s*[:.)])")
 UNFINISHED = re.compile(
     r"\bXXX\b|\bHACK\b|(?i:\b(?:todo|fixme|not implemented|placeholder|stub|for now|in a real|dummy|hard-?coded)\b)")
-# The first folder of a path: of every Linux system or of the notebooks that Tandem runs in; made up in tests and pages;
-# how a string begins that is no path (torch's keys, the end of a module's path in Python).
+# First folders of paths: of every Linux system and of notebook services; invented ones in tests and pages; of strings
+# that are not absolute paths (keys of torch, ends of paths of Python modules).
 KNOWN_ROOTS = set(
     "bin dev etc lib lib64 proc run sbin sys tmp usr var kaggle content "
     "a docker elsewhere no nowhere runs venv x "
@@ -281,7 +281,7 @@ def test_sleep(tree: Tree) -> Iterator[Finding]:
 def disabled_test(tree: Tree) -> Iterator[Finding]:
     for path, text in pick(tree, kinds=(*CPP, ".py")):
         for line, words in hits(DISABLED, view(path, text, "code")):
-            yield path, line, f"{words}: a test that cannot fail is no test"
+            yield path, line, f"{words}: a test that cannot fail tests nothing"
 
 
 def visit_functions(code: str) -> list[tuple[int, int]]:

@@ -128,7 +128,7 @@ TEST(ReadFile, GivesTheWholeFileWithItsZeroBytes) {
 TEST(ReadFile, NamesAFileThatIsNotThere) {
   try {
     read_file("/no/such/file", ErrorKind::Config);
-    FAIL() << "read a file that is not there";
+    FAIL() << "read a file that does not exist";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);
     EXPECT_EQ(error.message(), "cannot read /no/such/file: No such file or directory");

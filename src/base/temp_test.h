@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-// A file that is gone with the test.
+// A temporary file.
 class TempFile {
  public:
   explicit TempFile(std::string_view text, std::string_view ending = ".yaml")
@@ -32,7 +32,7 @@ class TempFile {
   std::string path_;
 };
 
-// A folder that is gone with the test, and all that is in it.
+// A temporary folder.
 class TempFolder {
  public:
   TempFolder() : path_(std::filesystem::temp_directory_path() / "tandem_test_XXXXXX") {
@@ -44,7 +44,7 @@ class TempFolder {
 
   const std::string& path() const { return path_; }
 
-  // Writes a file, and the folders it lies in; returns its whole path.
+  // Writes a file and creates its parent folders; returns its path.
   std::string add(const std::string& name, std::string_view text = "", int mode = 0600) const {
     const std::filesystem::path file = std::filesystem::path(path_) / name;
     std::filesystem::create_directories(file.parent_path());
@@ -57,7 +57,7 @@ class TempFolder {
   std::string path_;
 };
 
-// A variable of this process that is gone with the test.
+// A temporary environment variable of this process.
 class TempVariable {
  public:
   TempVariable(std::string name, const char* value) : name_(std::move(name)) { ::setenv(name_.c_str(), value, 1); }
