@@ -17,7 +17,7 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::nanoseconds;
 
-// Runs `body` in a child that has the page by its descriptor only; the child's exit code is what `body` returns.
+// Runs `body` in a child process that opens the page by its descriptor; returns the child's exit code.
 int in_child(int fd, const std::function<int(ControlPage&)>& body) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -70,7 +70,7 @@ TEST(ControlPage, KeepsTheFirstRankThatFailed) {
   EXPECT_EQ(page.aborted_by(), 0);
 }
 
-// Until the process sleeps or has ended.
+// Waits until the process sleeps or has exited.
 void await_rest(pid_t pid) {
   const auto is_busy = [&] {
     const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
@@ -80,7 +80,7 @@ void await_rest(pid_t pid) {
   while (is_busy()) std::this_thread::yield();
 }
 
-// What a process that waits so long is told when rank 41 fails.
+// What wait_for_abort returns in another process when rank 41 fails.
 int told_while_waiting(nanoseconds limit) {
   ControlPage page = ControlPage::create(1);
   const Pipe ready = make_pipe();

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-// The values of RFC 3720, B.4, and the check value of every catalogue of CRCs.
+// The values of RFC 3720, B.4, and the standard check value.
 TEST(Crc32c, HasTheValuesOfItsStandard) {
   std::string rising;
   for (char byte = 0; byte < 32; ++byte) rising.push_back(byte);
@@ -23,7 +23,7 @@ TEST(Crc32c, IsTheSameWithoutTheInstruction) {
   EXPECT_EQ(detail::crc32c_by_table("56789", crc32c("1234")), 0xE3069283U);
 }
 
-TEST(Crc32c, GoesOnFromTheBytesBefore) {
+TEST(Crc32c, ContinuesFromThePrecedingBytes) {
   for (std::size_t cut = 0; cut <= 9; ++cut) {
     const std::string_view text = "123456789";
     EXPECT_EQ(crc32c(text.substr(cut), crc32c(text.substr(0, cut))), 0xE3069283U) << cut;

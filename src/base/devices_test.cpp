@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 using Names = std::vector<std::string>;
 
-// A root folder of our own making.
+// A fake root folder.
 class FakeRoot : public testing::Test {
  protected:
   FakeRoot() { fs::remove_all(root_); }
@@ -74,7 +74,7 @@ TEST(VisibleGpus, WithoutTheVariableAreAll) {
 
 std::string visible(const char* text) { return join(visible_gpus(kThree, text), " "); }
 
-// As a driver of version 580 does, except that MIG names are believed.
+// As driver version 580, except that MIG names are not checked.
 TEST(VisibleGpus, FollowCudasRules) {
   EXPECT_EQ(visible("2,0"), "2 0");
   EXPECT_EQ(visible(" 1 , 2"), "1 2");
@@ -95,7 +95,7 @@ TEST(VisibleGpus, FollowCudasRules) {
   EXPECT_EQ(visible("MIG-1234,MIG-GPU-0a/1/0"), "MIG-1234 MIG-GPU-0a/1/0");
 }
 
-TEST(VisibleGpus, BelieveUuidsWhereTheDriverTellsNone) {
+TEST(VisibleGpus, AcceptAnyUuidIfNoneIsKnown) {
   EXPECT_EQ(visible_gpus(std::vector<Gpu>{{.number = 0}}, "GPU-0a"), Names{"GPU-0a"});
   EXPECT_EQ(visible_gpus(std::vector<Gpu>{}, "GPU-0a"), Names{});
 }
@@ -123,14 +123,14 @@ TEST(PlanDevices, TakesEveryVisibleGpuOrOneCpuRank) {
   EXPECT_EQ(plan("cuda", 1, {"4", "6"}), "1 [inherited] cuda:0");
 }
 
-TEST(PlanDevices, ReadsNumbersAsPlacesAmongWhatIsVisible) {
+TEST(PlanDevices, ReadsNumbersAsIndicesIntoTheVisibleGpus) {
   EXPECT_EQ(plan("0,1", std::nullopt, {"4", "6", "7"}), "2 [4,6] cuda:0,cuda:1");
   EXPECT_EQ(plan("2", std::nullopt, {"4", "6", "7"}), "1 [7] cuda:0");
   EXPECT_EQ(plan(" 1, cuda:0 ", std::nullopt, {"GPU-a", "GPU-b"}), "2 [GPU-b,GPU-a] cuda:0,cuda:1");
   EXPECT_EQ(plan("0", std::nullopt, {"MIG-x"}), "1 [MIG-x] cuda:0");
 }
 
-TEST(PlanDevices, LetsRanksShareAGpuThatIsNamedTwice) {
+TEST(PlanDevices, SharesAGpuThatIsListedTwice) {
   EXPECT_EQ(plan("0,0", std::nullopt, {"0", "1"}), "2 [0] cuda:0,cuda:0");
   EXPECT_EQ(plan("1,0,1,0", std::nullopt, {"0", "1"}), "4 [1,0] cuda:0,cuda:1,cuda:0,cuda:1");
 }
@@ -177,7 +177,7 @@ TEST(PlanDevices, RefusesMoreRanksThanGpusAndSaysHowToShare) {
   EXPECT_TRUE(says(failure_of("0", 100, {"0"}).hint(), {"`--device 0,0`"}));
 }
 
-TEST(PlanDevices, OnlyNotesTooFewGpusForAProgramThatMayNotUseThem) {
+TEST(PlanDevices, OnlyWarnsOfTooFewGpusUnlessStrict) {
   const DevicePlan shared = plan_devices({}, 3, false, {"4", "6"});
   EXPECT_EQ(shared.num_ranks, 3);
   EXPECT_EQ(shared.cuda_visible_devices, std::nullopt);
@@ -187,7 +187,7 @@ TEST(PlanDevices, OnlyNotesTooFewGpusForAProgramThatMayNotUseThem) {
   EXPECT_EQ(plan_devices("all", 2, false, {}).devices, (Names{"cpu", "cpu"}));
 }
 
-TEST(PlanDevices, RefusesAListThatIsNone) {
+TEST(PlanDevices, RefusesAnInvalidList) {
   for (const char* text : {"", ",", "0,,1", "0,", "gpu0", "-1", "0;1", "cpu,0", "cuda:", "1.5"}) {
     EXPECT_EQ(failure_of(text, {}, {"0", "1"}).kind(), ErrorKind::Config) << text;
   }

@@ -33,7 +33,7 @@ TEST(Error, IsDescribedWithItsPlaceBetweenSentenceAndHint) {
   EXPECT_EQ(describe(error, "rank 3 of 8"), "error: all_reduce timed out [rank 3 of 8]\nhint: look at rank 5\n");
 }
 
-TEST(Error, OfAStrangerIsDescribedByItsText) {
+TEST(Error, OfAnotherTypeIsDescribedByItsText) {
   EXPECT_EQ(describe(std::runtime_error("boom"), "rank 0 of 1"), "error: boom [rank 0 of 1]\n");
   EXPECT_EQ(exit_code(std::runtime_error("boom")), 70);
 }

@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-// Whether a text holds these facts (names, numbers, commands) in this order, whatever the words around them.
+// Whether a text contains these facts (names, numbers, commands) in this order.
 inline testing::AssertionResult says(std::string_view text, std::initializer_list<std::string_view> facts) {
   std::size_t end = 0;
   for (const std::string_view fact : facts) {
@@ -20,7 +20,7 @@ inline testing::AssertionResult says(std::string_view text, std::initializer_lis
   return testing::AssertionSuccess();
 }
 
-// The Error that `body` ends with; one with an empty message if it ends well.
+// The Error that `body` throws; one with an empty message if it throws none.
 template <class Body>
 Error error_of(const Body& body) {
   try {

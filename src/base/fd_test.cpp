@@ -22,7 +22,7 @@ std::set<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
-// No file of this process grows beyond it.
+// Limits the size of files of this process.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t num_bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -125,7 +125,7 @@ TEST(ReadFile, GivesTheWholeFileWithItsZeroBytes) {
   ::unlink(path.c_str());
 }
 
-TEST(ReadFile, NamesAFileThatIsNotThere) {
+TEST(ReadFile, NamesAMissingFile) {
   try {
     read_file("/no/such/file", ErrorKind::Config);
     FAIL() << "read a file that does not exist";
@@ -136,7 +136,7 @@ TEST(ReadFile, NamesAFileThatIsNotThere) {
   }
 }
 
-TEST(ReadIfThere, GivesNothingForAFileThatIsNot) { EXPECT_EQ(read_if_there("/no/such/file"), std::nullopt); }
+TEST(ReadIfThere, ReturnsNothingForAMissingFile) { EXPECT_EQ(read_if_there("/no/such/file"), std::nullopt); }
 
 TEST(ReadFile, RefusesAFolder) { EXPECT_THROW(read_file("/tmp"), Error); }
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A machine of our own making.
+// A fake machine.
 class FakeMachine : public testing::Test {
  protected:
   FakeMachine() { fs::remove_all(root_); }
@@ -51,7 +51,7 @@ int cores_we_may_run_on() {
 
 using Cores = FakeMachine;
 
-TEST_F(Cores, AreThoseWeMayRunOnWhereNothingElseIsSaid) {
+TEST_F(Cores, AreThoseOfTheAffinityMaskWithoutAQuota) {
   EXPECT_EQ(usable_cores(root_), cores_we_may_run_on());
   write_v2("/job");
   write("sys/fs/cgroup/job/cpu.max", "max 100000\n");
@@ -122,7 +122,7 @@ TEST_F(Memory, ComesFromVersion2WithTheLowestLimitOfItsParents) {
   EXPECT_EQ(count_oom_kills(root_ / "sys/fs/cgroup/gone"), std::nullopt);
 }
 
-TEST_F(Memory, ComesFromVersion1WhereThatRulesIt) {
+TEST_F(Memory, ComesFromVersion1IfThatHasTheController) {
   write_v1("/job");
   write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "500000\n");
   write("sys/fs/cgroup/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
@@ -133,7 +133,7 @@ TEST_F(Memory, ComesFromVersion1WhereThatRulesIt) {
   EXPECT_EQ(group.oom_kills, 2);
 }
 
-TEST_F(Memory, HasNoLimitWhereTheNumberIsBeyondAll) {
+TEST_F(Memory, HasNoLimitIfTheNumberIsHuge) {
   write_v1("/");
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(read_memory_cgroup(root_).limit, std::nullopt);
@@ -171,7 +171,7 @@ TEST_F(FakeMachine, HasACpuWithAName) {
   EXPECT_EQ(cpu_name(root_), "AMD EPYC 7B13");
 }
 
-TEST_F(FakeMachine, SaysWhatAProcessHeldAtItsHighest) {
+TEST_F(FakeMachine, TellsPeakMemory) {
   EXPECT_EQ(peak_memory(root_).count, 0U);
   write("proc/self/status", "Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t    24 kB\nVmRSS:\t   12 kB\n");
   EXPECT_EQ(peak_memory(root_).count, 24U * 1024);
@@ -202,7 +202,7 @@ TEST(Notebook, IsKnownByWhatItsKernelSets) {
   EXPECT_FALSE(is_notebook(only("TERM")));
 }
 
-TEST(Kaggle, IsNotMistakenForItsCustomers) {
+TEST(Kaggle, IsNotDetectedByCredentialsAlone) {
   EXPECT_TRUE(is_kaggle(only("KAGGLE_KERNEL_RUN_TYPE")));
   EXPECT_TRUE(is_kaggle(only("KAGGLE_URL_BASE")));
   EXPECT_FALSE(is_kaggle(only("KAGGLE_USERNAME")));

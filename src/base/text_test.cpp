@@ -84,10 +84,10 @@ TEST(IsUtf8, RefusesMalformedBytes) {
   EXPECT_FALSE(is_utf8("\xE0\x9F\xBF"));      // overlong
   EXPECT_FALSE(is_utf8("\xED\xA0\x80"));      // a surrogate
   EXPECT_FALSE(is_utf8("\xF4\x90\x80\x80"));  // above U+10FFFF
-  EXPECT_FALSE(is_utf8("\xE4\xB8"));          // cut short
+  EXPECT_FALSE(is_utf8("\xE4\xB8"));          // truncated
 }
 
-TEST(Nearest, FindsTheWordWithTheFewestSlips) {
+TEST(Nearest, FindsTheWordWithTheSmallestEditDistance) {
   const std::vector<std::string> flags = {"batch-size", "bucket-mb", "seed"};
   EXPECT_EQ(nearest("bach-size", flags), "batch-size");
   EXPECT_EQ(nearest("batch-sizes", flags), "batch-size");

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-// What Python's decode(errors="replace") gives, with U+FFFD shown as a question mark.
+// The result of Python's decode(errors="replace"), with U+FFFD shown as a question mark.
 std::string repaired(std::string_view text) { return replace_all(repair_utf8(text).text, "\uFFFD", "?"); }
 
 TEST(Utf8, ReadsCharactersOfEveryLength) {
@@ -20,18 +20,18 @@ TEST(Utf8, ReadsCharactersOfEveryLength) {
   EXPECT_EQ(valid_utf8_prefix(text), text.size());
 }
 
-TEST(Utf8, ReplacesTheLongestBeginningOfACharacterAtOnce) {
+TEST(Utf8, ReplacesATruncatedCharacterOnce) {
   EXPECT_EQ(repaired("a\xE2\x82z"), "a?z");
   EXPECT_EQ(repaired("a\xF0\x9F\x98"), "a?");
   EXPECT_EQ(repaired("\xE2\x82\xE2\x82\xAC"), "?\u20AC");
 }
 
-TEST(Utf8, ReplacesBytesThatBeginNothingOneByOne) {
+TEST(Utf8, ReplacesInvalidBytesOneByOne) {
   EXPECT_EQ(repaired("\x80\xBF\xFF\xC0\xAF"), "?????");
   EXPECT_EQ(repaired("\xED\xA0\x80"), "???") << "a surrogate";
   EXPECT_EQ(repaired("\xF4\x90\x80\x80"), "????") << "beyond U+10FFFF";
-  EXPECT_EQ(repaired("\xE0\x80\xAF"), "???") << "longer than it must be";
-  EXPECT_EQ(repaired("\xF0\x80\x80"), "???") << "longer than it must be";
+  EXPECT_EQ(repaired("\xE0\x80\xAF"), "???") << "overlong";
+  EXPECT_EQ(repaired("\xF0\x80\x80"), "???") << "overlong";
 }
 
 TEST(Utf8, CountsWhatItReplaces) {

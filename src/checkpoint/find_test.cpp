@@ -19,7 +19,7 @@ class Find : public testing::Test {
     for (const int step : {1, 2, 3}) save_sample(files, folder_, step, {}, step == 2 ? 0.5 : 1.5);
   }
 
-  // The name of what is found, and the names of what is passed over.
+  // The name of the found checkpoint, and the names of the skipped ones.
   std::string found(Which which = Which::Newest, Check check = Check::Sizes) const {
     const FoundCheckpoint result = find_checkpoint(folder_, which, check);
     std::string text = result.path ? result.path->filename().string() : "none";
@@ -116,7 +116,7 @@ TEST(Manifest, IsReadBackAsItWasWritten) {
   EXPECT_EQ(manifest.files[0].crc32c, 0xFFFFFFFFU);
 }
 
-TEST(Manifest, IsRefusedWhenItSaysWhatCannotBe) {
+TEST(Manifest, IsRefusedIfInvalid) {
   EXPECT_TRUE(says(manifest_refusal(R"({"format":"tandem checkpoint 2"})"),
                    {"DONE", "'tandem checkpoint 2'", "'tandem checkpoint 1'"}));
   const auto with = [](const std::string& rest) {

@@ -122,7 +122,7 @@ void FailingFiles::make_folder(const Path& path) {
   QuickFiles::make_folder(path);
 }
 
-// Fails when half of the text is there, or when all is.
+// Fails after half of the text is written, or after all of it.
 void FailingFiles::write(const Path& path, const FileContent& content) {
   QuickFiles::write(path, {.text = content.text.substr(0, content.text.size() / 2)});
   count();

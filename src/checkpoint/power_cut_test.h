@@ -12,10 +12,9 @@
 
 namespace tandem {
 
-// What a disk has of files and folders, beside what programs see of them: bytes and names are durable once they were
-// synced; of the rest a power cut may leave anything.
+// A simulated disk: bytes and names are durable once synced; a power cut may lose or keep any of the rest.
 struct DiskNode {
-  // Names and what they mean from now on (nullptr: nothing); all of them or none survive.
+  // Changes of names (nullptr: removed); all of them survive or none.
   using Change = std::vector<std::pair<std::string, std::shared_ptr<DiskNode>>>;
   using Names = std::map<std::string, std::shared_ptr<DiskNode>>;
 
@@ -29,10 +28,10 @@ struct DiskNode {
   void apply(const Change& change);
 };
 
-// What a power cut leaves of that which was not synced.
+// What a power cut leaves of unsynced data.
 enum class Unsynced { Lost, Kept, Random };
 
-// The kernel's operations, without waiting for the disk.
+// The kernel's operations, without fsync.
 class QuickFiles : public Files {
  public:
   void make_folder(const Path& path) override { kernel_files().make_folder(path); }
@@ -43,8 +42,8 @@ class QuickFiles : public Files {
   void remove(const Path& path) noexcept override { kernel_files().remove(path); }
 };
 
-// Does what is asked, up to the operation of that number; there the power goes, in the middle of it, and nothing
-// happens any more. A file counts twice: its bytes are written, then synced.
+// Simulates a power cut in the middle of the operation of that number; later operations have no effect. Writing a file
+// is two operations: write and sync.
 class PowerCutFiles : public Files {
  public:
   struct PowerCut {};
@@ -55,7 +54,7 @@ class PowerCutFiles : public Files {
   bool is_cut() const { return left_ < 0; }
   bool is_durable(const std::string& name) const { return root_->durable_names.contains(name); }
 
-  // Puts into `target` what is on the disk.
+  // Copies the contents of the disk to `target`.
   void leave_in(const Path& target, Unsynced unsynced, std::mt19937& random) const;
 
   void make_folder(const Path& path) override;
@@ -75,7 +74,7 @@ class PowerCutFiles : public Files {
   int left_ = 1'000'000;
 };
 
-// Does what is asked, but the operation of that number fails.
+// The operation of that number fails.
 class FailingFiles : public QuickFiles {
  public:
   explicit FailingFiles(int operation) : left_(operation) {}

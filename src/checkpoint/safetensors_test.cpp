@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// The file with this header in front of `data`.
+// A file with this header and data.
 std::string file_of(const std::string& header, const std::string& data = "") {
   std::string file(8, '\0');
   const std::uint64_t length = header.size();
@@ -24,7 +24,7 @@ SafetensorsHeader open_file(const std::string& bytes) {
   return SafetensorsFile(file.path()).header();
 }
 
-// Why a file of these bytes is refused, without the file's name.
+// The error message for a file of these bytes, without the file's name.
 std::string refusal_of(const std::string& bytes) {
   const TempFile file(bytes, ".safetensors");
   const Error error = error_of([&] { SafetensorsFile opened(file.path()); });
@@ -75,7 +75,7 @@ TEST(Safetensors, RefusesAFileThatIsTooShortForItsHeader) {
   EXPECT_TRUE(says(refusal_of(std::string(8, '\xFF') + "{}"), {"18446744073709551615", "100000000"}));
 }
 
-TEST(Safetensors, RefusesAHeaderThatIsNoJsonObject) {
+TEST(Safetensors, RefusesAHeaderThatIsNotAJsonObject) {
   EXPECT_TRUE(says(refusal_of(file_of("")), {"'{'"}));
   EXPECT_TRUE(says(refusal_of(file_of(" {}")), {"'{'"}));
   EXPECT_TRUE(says(refusal_of(file_of("[]")), {"'{'"}));
@@ -99,7 +99,7 @@ TEST(Safetensors, RefusesTypesItDoesNotKnow) {
   EXPECT_TRUE(says(refusal_of_tensor("F31", "[2]", "[0,8]"), {"'w'", "'F31'"}));
 }
 
-TEST(Safetensors, RefusesShapesThatMakeNoSense) {
+TEST(Safetensors, RefusesInvalidShapes) {
   EXPECT_TRUE(says(refusal_of_tensor("F32", "[-2]", "[0,8]"), {"'w'", "-2"}));
   EXPECT_TRUE(says(refusal_of_tensor("F32", "[2.0]", "[0,8]"), {"'w'", "integer", "number"}));
   EXPECT_TRUE(says(refusal_of_tensor("F32", "[18446744073709551616]", "[0,8]"), {"'w'", "integer", "number"}));
@@ -107,7 +107,7 @@ TEST(Safetensors, RefusesShapesThatMakeNoSense) {
 }
 
 TEST(Safetensors, RefusesCountsThatOverflow) {
-  // 2^32 * 2^32 is 0 in 64 bits; 2^61 elements of 64 bits are 2^67 bits; an empty tensor has strides, too.
+  // 2^32 * 2^32 is 0 in 64 bits; 2^61 elements of 64 bits are 2^67 bits; an empty tensor has strides too.
   EXPECT_TRUE(
       says(refusal_of_tensor("U8", "[4294967296,4294967296]", "[0,0]"), {"'w'", "U8", "[4294967296, 4294967296]"}));
   EXPECT_TRUE(

@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-// Files of a checkpoint in which every byte depends on the step and on `version`.
+// Files of a checkpoint; every byte depends on the step and on `version`.
 inline std::vector<NamedContent> sample_files(std::int64_t step, int version = 0) {
   const std::string mark = str("step ", step, ", version ", version, ". ");
   std::string large;

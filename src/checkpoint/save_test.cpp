@@ -61,7 +61,7 @@ TEST(Save, MayTakeAHigherMetricForBetter) {
   EXPECT_FALSE(fs::exists(fs::path(temp.path()) / "step-00000002"));
 }
 
-// A run that goes back to step 1 and trains on: its step 2 is newer than step 3 of the first try.
+// A run that resumes from step 1: its step 2 is newer than step 3 of the first attempt.
 TEST(Save, CountsTheOrderOfSavesNotOfSteps) {
   const TempFolder temp;
   for (const int step : {1, 2, 3}) save_sample(kernel_files(), temp.path(), step);
@@ -96,7 +96,7 @@ TEST(Save, WaitsForAnotherSaveIntoTheFolder) {
   EXPECT_TRUE(holds_sample(save.get(), 7));
 }
 
-TEST(Save, RefusesNumbersThatMakeNoSense) {
+TEST(Save, RefusesNegativeNumbers) {
   const TempFolder temp;
   EXPECT_EQ(error_of([&] { save_sample(kernel_files(), temp.path(), -1); }).kind(), ErrorKind::Checkpoint);
   EXPECT_EQ(error_of([&] { save_sample(kernel_files(), temp.path(), 1, {.keep_last = -1}); }).kind(),
@@ -104,14 +104,15 @@ TEST(Save, RefusesNumbersThatMakeNoSense) {
   EXPECT_EQ(names_in(temp.path()), Names());
 }
 
-// A save over two older checkpoints, which ends in the middle of operation `operation`, and what it may be found to be.
+// A save next to two older checkpoints that is interrupted in operation `operation`, and the results allowed
+// afterwards.
 struct Scene {
   std::int64_t step = 0;  // of the last save; of the two before 10 and 20
   int version = 0;
   Retention retention;
 };
 
-// False when the save has fewer operations.
+// False if the save has fewer operations.
 bool survives_power_cut(const Scene& scene, int operation, Unsynced unsynced, std::mt19937& random) {
   const TempFolder temp;
   PowerCutFiles files(temp.path());
@@ -166,7 +167,7 @@ TEST_P(PowerCut, AtAnyOperationLosesNoDurableCheckpoint) {
   }
 }
 
-// 10 operations up to the new name, and the removal of the old one; the pointer is right already.
+// 10 operations up to the new name, and the removal of the old one; the pointer need not change.
 TEST_P(PowerCut, AtAnyOperationLosesNoCheckpointThatIsReplaced) {
   for (unsigned seed = 0; seed < num_seeds(); ++seed) {
     EXPECT_EQ(num_operations_survived({.step = 20, .version = 1, .retention = {.keep_last = 1}}, GetParam(), seed), 11);
@@ -175,7 +176,7 @@ TEST_P(PowerCut, AtAnyOperationLosesNoCheckpointThatIsReplaced) {
 
 INSTANTIATE_TEST_SUITE_P(Leaving, PowerCut, testing::Values(Unsynced::Lost, Unsynced::Kept, Unsynced::Random));
 
-// The save of the power cut, in which two old checkpoints go.
+// The same save as in the power cut, which removes two old checkpoints.
 TEST(Save, ThatFailsAtAnyOperationLeavesGoodCheckpointsAndNothingElse) {
   int num_failures = 0;
   for (bool has_failed = true; has_failed;) {
@@ -206,7 +207,7 @@ TEST(Save, ThatFailsRemovesItsTemporaryFolder) {
   EXPECT_EQ(names_in(temp.path()), (Names{"latest", "step-00000010"}));
 }
 
-// A limit on the size of files, for as long as this lives.
+// Limits the size of files of this process.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : old_handler_(::signal(SIGXFSZ, SIG_IGN)) {
@@ -254,7 +255,7 @@ TEST(Save, SaysWhichFolderCannotBeMade) {
   EXPECT_EQ(error.message(), str("cannot create the folder ", file.path(), ": File exists"));
 }
 
-// Saves step after step from `first` on, and tells each to `pipe` when it is there, until it is killed.
+// Saves step after step from `first` on, and writes each saved step to `pipe`, until killed.
 [[noreturn]] void save_for_ever(const fs::path& folder, std::int64_t first, int pipe) {
   for (std::int64_t step = first;; ++step) {
     save_sample(kernel_files(), folder, step, {.keep_last = 2});
@@ -262,7 +263,7 @@ TEST(Save, SaysWhichFolderCannotBeMade) {
   }
 }
 
-// Kills the process that saves, at any moment after its first save; returns the last step that it told.
+// Kills the saving process at a random time after its first save; returns the last step that it reported.
 std::int64_t kill_after_first_save(const fs::path& folder, std::int64_t first, std::mt19937& random) {
   Pipe pipe = make_pipe();
   const Stopwatch stopwatch;

@@ -20,7 +20,7 @@ using Random = std::mt19937_64;
 // Short in `make test`, long in `make soak`.
 int rounds() { return environment_variable("TANDEM_SOAK") ? 100'000 : 500; }
 
-// Any Unicode text without NUL, with many of the characters that mean something in YAML.
+// Any Unicode text without NUL, with many characters that are special in YAML.
 std::string random_text(Random& random) {
   static const std::vector<std::string> pieces = {"\"",
                                                   "'",

@@ -24,7 +24,7 @@ Error failure_of(const Args& args) {
   return error_of([&] { load(args); });
 }
 
-// Of a file with this text; its messages start with the file's path, which is cut off here.
+// The Error for a file with this text, without the file's path at the start of the message.
 Error failure_in_file(std::string_view text) {
   const TempFile file(text);
   const Error error = failure_of({"--config", file.path()});
@@ -133,7 +133,7 @@ TEST(Config, TakesSwitchesInEverySpelling) {
   EXPECT_FALSE(load({"--no-optimizer.nesterov"}).optimizer.nesterov);
 }
 
-TEST(Config, TakesAnEmptyValueForEmptyAndNotTheNextWord) {
+TEST(Config, TakesAnEmptyValueAndNotTheNextWord) {
   const SampleConfig config = load({"--name=", "--batch-size", "3", "--tags=", "--note="});
   EXPECT_EQ(config.name, "");
   EXPECT_EQ(config.batch_size, 3);
@@ -152,7 +152,7 @@ TEST(Config, TakesListsWithCommasInsideAndEmptyLists) {
   EXPECT_EQ(load({"--optimizer.betas", "[]"}).optimizer.betas, std::vector<double>());
 }
 
-TEST(Config, EmptiesAnOptionalValueByNone) {
+TEST(Config, UnsetsAnOptionalByNone) {
   const TempFile file("max-steps: 5\nnote: \"none\"\n");
   EXPECT_EQ(load({"--config", file.path(), "--max-steps", "none"}).max_steps, std::nullopt);
   EXPECT_EQ(load({"--config", file.path()}).note, "none");
@@ -178,7 +178,7 @@ TEST(Config, NamesTheNearestFlag) {
   EXPECT_TRUE(says(failure_of({"---"}).message(), {"sample", "---"}));
 }
 
-TEST(Config, SaysWhatAFlagWasGivenAndWhatIsAllowed) {
+TEST(Config, NamesAnInvalidFlagValueAndWhatIsExpected) {
   const Error failure = failure_of({"--optimizer.lr", "fast"});
   EXPECT_EQ(failure.kind(), ErrorKind::Usage);
   EXPECT_TRUE(says(failure.message(), {"sample", "--optimizer.lr", "'fast'", "a number"}));
@@ -199,7 +199,7 @@ TEST(Config, SaysThatAFlagNeedsAValue) {
   EXPECT_TRUE(says(failure_of({"-b"}).message(), {"sample", "--batch-size"}));
 }
 
-TEST(Config, RefusesWordsThatAreNoFlags) {
+TEST(Config, RefusesWordsThatAreNotFlags) {
   EXPECT_TRUE(says(failure_of({"-b", "2", "train"}).message(), {"sample", "'train'"}));
 }
 
@@ -213,7 +213,7 @@ TEST(Config, NamesTheNearestKeyAndItsLine) {
   EXPECT_TRUE(says(failure_in_file("nothing-like-it: 3\n").hint(), {"`--help`"}));
 }
 
-TEST(Config, SaysWhatAFileGaveWhatIsAllowedAndWhere) {
+TEST(Config, NamesAnInvalidValueInAFileAndItsLine) {
   const Error failure = failure_in_file("\noptimizer:\n  lr: fast\n");
   EXPECT_EQ(failure.kind(), ErrorKind::Config);
   EXPECT_TRUE(says(failure.message(), {":3: ", "optimizer.lr", "'fast'", "a number"}));

@@ -58,7 +58,7 @@ JobOptions load(const Args& args) {
   return options;
 }
 
-// "kind: message | hint" of what goes wrong.
+// "kind: message | hint" of the Error.
 std::string failure_of(const Args& args) {
   const Error error = error_of([&] { load(args); });
   return std::string(kind_name(error.kind())) + ": " + error.message() + " | " + error.hint();

@@ -14,7 +14,7 @@
 namespace tandem {
 namespace {
 
-// The line without its time, which is checked to be one.
+// The line without its time, whose format is checked.
 std::string untimed(const std::string& line) {
   constexpr std::string_view kBegin = R"({"time":"2026-11-15T05:23:43.120Z",)";
   const std::string time = parse_json(line, "a line").at("time").as_string();
@@ -46,7 +46,7 @@ TEST(EventLog, HasEachLineInTheFileAtOnce) {
   }
 }
 
-TEST(EventLog, GoesOnAfterWhatIsThere) {
+TEST(EventLog, AppendsToAnExistingFile) {
   const TempFolder folder;
   const std::string path = folder.add("events.jsonl", "{\"step\":1}\n{\"step\":2}\n");
   EventLog(path).write({{"step", 3}});
@@ -56,7 +56,7 @@ TEST(EventLog, GoesOnAfterWhatIsThere) {
   EXPECT_EQ(untimed(lines[2]), R"({"step":3})");
 }
 
-TEST(EventLog, CutsOffALineThatWasTorn) {
+TEST(EventLog, RemovesAPartialLine) {
   const TempFolder folder;
   const std::string torn = "{\"note\":\"" + std::string(10'000, 'x');
   for (const std::string& whole : {std::string("{\"step\":1}\n"), std::string()}) {

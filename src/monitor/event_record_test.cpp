@@ -22,7 +22,7 @@ std::string hex(std::string_view bytes) {
   return text;
 }
 
-// Every event file of TensorFlow begins so; the last four bytes are of this moment, by Python.
+// The start of every event file of TensorFlow; the last four bytes are the checksum for this time, computed in Python.
 TEST(EventRecord, BeginsAFileAsTensorFlowDoes) {
   EXPECT_EQ(hex(framed(version_event(1.5))),
             "1800000000000000a37f4b2209000000000000f83f1a0d627261696e2e4576656e743a322a28646c");
@@ -40,7 +40,7 @@ TEST(EventRecord, WritesIntegersSevenBitsAByte) {
   EXPECT_EQ(hex(integer_field(1, -1)), "08ffffffffffffffffff01");
 }
 
-// The bytes that Python's zlib gives for level 0.
+// As Python's zlib with level 0.
 TEST(Png, IsTheOneThatPythonWrites) {
   const std::array<std::uint8_t, 6> pixels = {0x10, 0x20, 0x30, 0x40, 0x50, 0x60};
   EXPECT_EQ(hex(png_of({.height = 2, .width = 3, .num_channels = 1, .pixels = pixels})),

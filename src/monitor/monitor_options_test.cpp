@@ -6,7 +6,7 @@
 namespace tandem {
 namespace {
 
-TEST(MonitorOptions, RefuseAPeakOfNothing) {
+TEST(MonitorOptions, RefuseAPeakOfZero) {
   EXPECT_EQ(error_of([] { validate(PeakOptions{.peak_tflops = 0}); }).message(), "peak-tflops is 0");
 }
 

@@ -21,7 +21,7 @@ using Lines = std::vector<std::string>;
 
 constexpr const char* kLine = "step  120/2000 | loss 3.4127 | norm 0.92 | 212 ms | 77.1k tok/s | 2 ranks | eta 1m02s";
 
-// A clock that stands until it is moved.
+// A clock that is set by hand.
 struct StillClock {
   Progress::Clock::time_point time{};
 
@@ -43,7 +43,7 @@ struct Terminal {
     ::ioctl(screen.get(), TIOCSWINSZ, &size);
   }
 
-  // Whatever was written since the last time.
+  // Returns what was written since the last call.
   std::string read() const {
     std::string text;
     std::array<char, 4096> buffer{};
@@ -106,7 +106,7 @@ TEST(Progress, IsALineThatStaysInPlaceOnATerminal) {
   EXPECT_EQ(picture.lines(), (Lines{"step 2000/2000 | loss 3.4126 | eta 0s", ""}));
 }
 
-// The last row of a terminal of so many columns.
+// The last row of a terminal with this many columns.
 std::string bar_at(int columns) {
   const Terminal terminal(columns);
   Progress progress(terminal.program.get(), ProgressStyle::Bar, false);

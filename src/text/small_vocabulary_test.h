@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-// As GPT-2's: the bytes first, then what each merge makes, and "<|endoftext|>" last.
+// In the order of GPT-2: bytes, results of merges, "<|endoftext|>".
 inline Vocabulary small_vocabulary(std::initializer_list<std::pair<std::string, std::string>> merges) {
   Vocabulary vocabulary;
   for (const unsigned char byte : bytes_in_order()) vocabulary.tokens.emplace_back(1, static_cast<char>(byte));

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-// What PorterStemmer of NLTK 3.9 says.
+// The results of PorterStemmer in NLTK 3.9.
 TEST(Stem, IsThatOfNltk) {
   const std::map<std::string, std::string> stems{{"generalizations", "gener"},
                                                  {"oscillators", "oscil"},

@@ -38,7 +38,7 @@ TEST(Tokenizer, MergesByRankAndNotFromTheLeft) {
   EXPECT_EQ(tokenizer.encode("abd"), (Ids{257, 67}));
 }
 
-TEST(Tokenizer, DoesNotTakeATokenThatMergesDoNotComeTo) {
+TEST(Tokenizer, DoesNotUseATokenThatMergesDoNotReach) {
   Tokenizer tokenizer(small_vocabulary({{"b", "c"}, {"a", "b"}, {"ab", "c"}}));
   EXPECT_EQ(tokenizer.encode("abc"), (Ids{64, 256}));
 }
@@ -85,7 +85,7 @@ TEST(Tokenizer, KeepsBytesApartFromSpecialTokensOfOneByte) {
   EXPECT_EQ(tokenizer.encode("a\n", Specials::AsText), (Ids{64, 198}));
 }
 
-TEST(Tokenizer, PutsReplacementCharactersForWhatIsNotUtf8AndCountsThem) {
+TEST(Tokenizer, ReplacesInvalidUtf8AndCountsIt) {
   Tokenizer tokenizer = hello_tokenizer();
   Ids ids{7};
   EXPECT_EQ(tokenizer.encode("a\xFF\xE2\x82z", ids), 2);
@@ -114,7 +114,7 @@ TEST(Tokenizer, RefusesIdsThatItDoesNotHave) {
   EXPECT_TRUE(says(said_of_ids({0, -1}), {"-1", "0", "262"}));
 }
 
-// What is said of a vocabulary with ab as 256 and <|endoftext|> as 257, and these merges and special tokens.
+// The error for a vocabulary with ab as 256, <|endoftext|> as 257, and these merges and special tokens.
 std::string said_of(const std::vector<Merge>& merges, const Ids& specials) {
   Vocabulary vocabulary = small_vocabulary({{"a", "b"}});
   vocabulary.merges = merges;
@@ -122,7 +122,7 @@ std::string said_of(const std::vector<Merge>& merges, const Ids& specials) {
   return error_of([&] { const Tokenizer tokenizer(vocabulary); }).message();
 }
 
-TEST(Tokenizer, RefusesAVocabularyThatIsNone) {
+TEST(Tokenizer, RefusesAnInvalidVocabulary) {
   const Merge ab{.left = 64, .right = 65, .result = 256};
   EXPECT_EQ(said_of({ab}, {257}), "");
   EXPECT_TRUE(says(said_of({ab, ab}, {257}), {"merges 1", "2"}));
@@ -132,7 +132,7 @@ TEST(Tokenizer, RefusesAVocabularyThatIsNone) {
   EXPECT_TRUE(says(said_of({ab}, {300}), {"300"}));
 }
 
-// The definition, word for word.
+// A direct implementation of the definition.
 Ids merged_one_by_one(const Vocabulary& vocabulary, std::string_view piece) {
   Ids ids;
   for (const char byte : piece) {
@@ -173,7 +173,7 @@ TEST(Tokenizer, MergesPiecesOfAnyLengthByTheDefinition) {
   }
 }
 
-TEST(Tokenizer, TakesALongUnbrokenTextInItsStride) {
+TEST(Tokenizer, EncodesALongTextWithoutSpaces) {
   Tokenizer tokenizer(small_vocabulary({{"a", "a"}, {"aa", "aa"}, {"aaaa", "aaaa"}}));
   const Ids ids = tokenizer.encode(std::string(1'000'003, 'a'));
   ASSERT_EQ(ids.size(), 125'002U);

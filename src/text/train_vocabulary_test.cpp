@@ -12,14 +12,14 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// What was merged, in order, with the space shown as an underscore.
+// The merges in order, with the space shown as an underscore.
 Texts learned(const Vocabulary& vocabulary) {
   Texts tokens(vocabulary.tokens.begin() + 256, vocabulary.tokens.end());
   for (std::string& token : tokens) std::ranges::replace(token, ' ', '_');
   return tokens;
 }
 
-// l o 4, o w 4, _ l 3, w e 1, e r 1: the least left id of the two is that of l.
+// l o 4, o w 4, _ l 3, w e 1, e r 1: of the two, l is the smaller left id.
 const Texts kLow = {"low low low lower"};
 
 TEST(TrainVocabulary, MergesTheMostFrequentPairAndOfEqualsTheLeast) {
@@ -52,7 +52,7 @@ TEST(TrainVocabulary, DoesNotDependOnTheOrderOfTexts) {
   EXPECT_EQ(train_vocabulary(texts, {.size = 300}).merges, train_vocabulary(other, {.size = 300}).merges);
 }
 
-TEST(TrainVocabulary, RefusesASizeThatHasNoRoomForTheBytes) {
+TEST(TrainVocabulary, RefusesASizeBelowTheNumberOfBytes) {
   const Error error = error_of([] { train_vocabulary(kLow, {.size = 256}); });
   EXPECT_EQ(error.kind(), ErrorKind::Config);
   EXPECT_TRUE(says(error.message(), {"256"}));

@@ -77,7 +77,7 @@ TEST(VocabularyFiles, MayEndLinesAsOtherSystemsDo) {
   expect_same(parse_vocabulary({vocab_json_text(ab_vocabulary()), "v"}, {"a b\r\nĠ ab", "m"}), ab_vocabulary());
 }
 
-TEST(VocabularyFiles, AreMissedByName) {
+TEST(VocabularyFiles, AreNamedIfMissing) {
   const TempFolder folder;
   EXPECT_EQ(error_of([&] { Tokenizer::load(folder.path()); }).message(),
             str("tokenizer: ", folder.path(), " has neither tokenizer.json nor vocab.json with merges.txt"));
@@ -90,7 +90,7 @@ struct Replacement {
   std::string to;
 };
 
-// What is said of our vocab.json or merges.txt with something replaced.
+// The error for our vocab.json or merges.txt with something replaced.
 std::string said_of_vocab(const Replacement& change) {
   const std::string text = vocab_json_text(ab_vocabulary());
   const std::string changed = replace_all(text, change.from, change.to);
@@ -126,7 +126,7 @@ std::string said_of_tokenizer(const std::string& text) {
   return error_of([&] { parse_tokenizer_json({text, "tokenizer.json"}); }).message();
 }
 
-TEST(BadVocabularyFiles, MayBeNoJsonAtAll) {
+TEST(BadVocabularyFiles, MayNotBeJson) {
   const std::string whole = tokenizer_json_text(ab_vocabulary());
   for (const std::string& text : {std::string(), whole.substr(0, whole.size() / 2)}) {
     EXPECT_EQ(said_of_tokenizer(text).rfind("json: tokenizer.json: parse error at line ", 0), 0U);
@@ -143,13 +143,13 @@ TEST(BadVocabularyFiles, AreNamedWithTheLineOfTheMerge) {
   EXPECT_TRUE(says(said_of_merges("a b\na b\nĠ ab\n"), {"merges.txt", "merges 1", "2"}));
 }
 
-TEST(BadVocabularyFiles, AreSeenToBeCutShort) {
+TEST(BadVocabularyFiles, AreFoundToBeTruncated) {
   EXPECT_TRUE(says(said_of_merges("a b\nĠ a"), {"merges.txt", "line 2", "'Ġa'", "vocab.json"}));
   EXPECT_TRUE(says(said_of_merges("a b\n"), {"merges.txt", "1", "257", "'Ġab'"}));
   EXPECT_TRUE(says(said_of_merges(""), {"merges.txt", "2", "256", "'ab'"}));
 }
 
-// Of our tokenizer.json with something replaced.
+// The same for our tokenizer.json.
 std::string said_of(const Replacement& change) {
   const std::string text = tokenizer_json_text(ab_vocabulary());
   const std::string changed = replace_all(text, change.from, change.to);
