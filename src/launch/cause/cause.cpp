@@ -30,23 +30,25 @@ Evidence evidence_of(const RankEnd& end) {
 // Ctrl-C is not an error of the program.
 bool is_interrupt(const Evidence& evidence) { return evidence.error.starts_with("KeyboardInterrupt"); }
 
-Part part_by_evidence(const Evidence& evidence) { return evidence.about_peer ? Part::LostPeer : Part::OwnError; }
-
-Part part_of(const RankEnd& end, const Evidence& evidence, bool after_lost_peer) {
-  const bool has_error = !evidence.error.empty() && !is_interrupt(evidence);
-  if (is_fault(end.status.signal)) return Part::OwnError;
-  const bool failed_first = after_lost_peer && has_error && evidence.at_end;
-  if (end.told_to_stop) return failed_first ? part_by_evidence(evidence) : Part::Stopped;
-  if (end.status.ok()) return Part::Succeeded;
-  // PyTorch's NCCL watchdog aborts a process that has lost a peer.
-  const bool is_killed = end.status.signal != 0 && end.status.signal != SIGABRT && end.status.signal != SIGINT;
-  if (is_killed) return Part::OwnError;
-  if (has_error) return part_by_evidence(evidence);
-  return end.status.signal == SIGABRT ? Part::OwnError : Part::NoMessage;
+FailureRole part_by_evidence(const Evidence& evidence) {
+  return evidence.about_peer ? FailureRole::LostPeer : FailureRole::OwnError;
 }
 
-int exit_code_of(const RankEnd& end, Part part) {
-  const bool is_cut_short = end.told_to_stop && part != Part::Stopped && !is_fault(end.status.signal);
+FailureRole part_of(const RankEnd& end, const Evidence& evidence, bool after_lost_peer) {
+  const bool has_error = !evidence.error.empty() && !is_interrupt(evidence);
+  if (is_fault(end.status.signal)) return FailureRole::OwnError;
+  const bool failed_first = after_lost_peer && has_error && evidence.at_end;
+  if (end.told_to_stop) return failed_first ? part_by_evidence(evidence) : FailureRole::Stopped;
+  if (end.status.ok()) return FailureRole::Succeeded;
+  // PyTorch's NCCL watchdog aborts a process that has lost a peer.
+  const bool is_killed = end.status.signal != 0 && end.status.signal != SIGABRT && end.status.signal != SIGINT;
+  if (is_killed) return FailureRole::OwnError;
+  if (has_error) return part_by_evidence(evidence);
+  return end.status.signal == SIGABRT ? FailureRole::OwnError : FailureRole::NoMessage;
+}
+
+int exit_code_of(const RankEnd& end, FailureRole part) {
+  const bool is_cut_short = end.told_to_stop && part != FailureRole::Stopped && !is_fault(end.status.signal);
   if (is_cut_short && (end.status.signal != 0 || end.status.ok())) return 1;
   return end.status.shell_code();
 }
@@ -57,7 +59,7 @@ bool is_first_lost_peer(std::span<const RankEnd> ends, const std::vector<Evidenc
     if (ends[i].told_to_stop || ends[i].status.ok()) continue;
     if (first == ends.size() || ends[i].order < ends[first].order) first = i;
   }
-  return first < ends.size() && part_of(ends[first], evidence[first], false) == Part::LostPeer;
+  return first < ends.size() && part_of(ends[first], evidence[first], false) == FailureRole::LostPeer;
 }
 
 }  // namespace
@@ -68,7 +70,7 @@ std::vector<Judgement> judge(std::span<const RankEnd> ends) {
   const bool after_lost_peer = is_first_lost_peer(ends, evidence);
   std::vector<Judgement> judgements;
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    const Part part = part_of(ends[i], evidence[i], after_lost_peer);
+    const FailureRole part = part_of(ends[i], evidence[i], after_lost_peer);
     judgements.push_back({.part = part, .evidence = std::move(evidence[i])});
   }
   return judgements;

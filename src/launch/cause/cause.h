@@ -25,7 +25,7 @@ struct RankEnd {
 };
 
 // The role of a rank in a failure, the most likely cause first.
-enum class Part {
+enum class FailureRole {
   OwnError,   // an error file, a traceback, a what(), a fatal signal that the launcher did not send
   NoMessage,  // an exit code without an error message
   LostPeer,   // it only reports a lost peer or connection, or a failed collective
@@ -34,7 +34,7 @@ enum class Part {
 };
 
 struct Judgement {
-  Part part = Part::Succeeded;
+  FailureRole part = FailureRole::Succeeded;
   Evidence evidence;
 };
 

@@ -54,22 +54,23 @@ std::string hint_text(const std::string& hint) {
   return hint.empty() ? "" : str("hint: ", replace_all(hint, "\n", "\n      "), '\n');
 }
 
-using RanksByPart = std::map<Part, std::vector<int>>;
+using RanksByRole = std::map<FailureRole, std::vector<int>>;
 
-RanksByPart sort_others(std::span<const RankEnd> ends, const std::vector<Judgement>& judgements, std::size_t cause) {
-  RanksByPart ranks;
+RanksByRole sort_others(std::span<const RankEnd> ends, const std::vector<Judgement>& judgements, std::size_t cause) {
+  RanksByRole ranks;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (i != cause) ranks[judgements[i].part].push_back(ends[i].rank);
   }
   return ranks;
 }
 
-std::string others_text(const RanksByPart& ranks) {
-  static const std::map<Part, std::string_view> kWords = {{Part::OwnError, " failed too (with an error of its own)"},
-                                                          {Part::NoMessage, " failed too (without an error message)"},
-                                                          {Part::LostPeer, " failed after it (lost a peer)"},
-                                                          {Part::Stopped, " was stopped by tandem"},
-                                                          {Part::Succeeded, " succeeded"}};
+std::string others_text(const RanksByRole& ranks) {
+  static const std::map<FailureRole, std::string_view> kWords = {
+      {FailureRole::OwnError, " failed too (with an error of its own)"},
+      {FailureRole::NoMessage, " failed too (without an error message)"},
+      {FailureRole::LostPeer, " failed after it (lost a peer)"},
+      {FailureRole::Stopped, " was stopped by tandem"},
+      {FailureRole::Succeeded, " succeeded"}};
   std::vector<std::string> parts;
   for (const auto& [part, list] : ranks) {
     std::string words(kWords.at(part));
@@ -81,13 +82,13 @@ std::string others_text(const RanksByPart& ranks) {
 }
 
 // If all failed ranks only lost a peer, the ranks that were still running are probably the ones they waited for.
-std::string missing_text(const Judgement& cause, const RanksByPart& ranks) {
-  const auto stopped = ranks.find(Part::Stopped);
-  if (cause.part != Part::LostPeer || stopped == ranks.end()) return {};
+std::string missing_text(const Judgement& cause, const RanksByRole& ranks) {
+  const auto stopped = ranks.find(FailureRole::Stopped);
+  if (cause.part != FailureRole::LostPeer || stopped == ranks.end()) return {};
   return str("tandem: ", ranks_text(stopped->second), " had not failed: the others were probably waiting for it\n");
 }
 
-Json ranks_json(const RanksByPart& ranks, Part part) {
+Json ranks_json(const RanksByRole& ranks, FailureRole part) {
   Json::Array array;
   const auto found = ranks.find(part);
   if (found != ranks.end()) array.assign(found->second.begin(), found->second.end());
@@ -100,7 +101,7 @@ FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances&
   const Cause cause = find_cause(ends);
   const RankEnd& end = ends[cause.index];
   const std::vector<Judgement> judgements = judge(ends);
-  const RanksByPart others = sort_others(ends, judgements, cause.index);
+  const RanksByRole others = sort_others(ends, judgements, cause.index);
   const std::string hint = failure_hint(end, cause.evidence, now);
   const std::string log = log_folder.empty() ? "" : str(log_folder, "/rank", end.rank, ".log");
   return {.text = str(headline(end, cause.exit_code), details(end, cause.evidence), hint_text(hint),
@@ -116,10 +117,10 @@ FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances&
                                {"traceback", cause.evidence.traceback},
                                {"hint", hint},
                                {"killed_for_memory", now.killed_for_memory},
-                               {"failed_too", ranks_json(others, Part::OwnError)},
-                               {"failed_silently", ranks_json(others, Part::NoMessage)},
-                               {"lost_peer", ranks_json(others, Part::LostPeer)},
-                               {"stopped", ranks_json(others, Part::Stopped)},
+                               {"failed_too", ranks_json(others, FailureRole::OwnError)},
+                               {"failed_silently", ranks_json(others, FailureRole::NoMessage)},
+                               {"lost_peer", ranks_json(others, FailureRole::LostPeer)},
+                               {"stopped", ranks_json(others, FailureRole::Stopped)},
                                {"log", log}},
           .exit_code = cause.exit_code,
           .rank = end.rank};
