@@ -47,6 +47,7 @@ PUBLIC_HEADERS = {
     "tandem/run_worker.h": "train", "tandem/sync_batchnorm.h": "train", "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
+ALL_OF_TORCH = "torch/torch.h"  # 10 s in every object
 TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text"}
 TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors; of train, what comes before
     r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
@@ -107,6 +108,9 @@ def is_torch_free(path: str) -> bool:
 
 
 def wrong_torch(path: str, name: str) -> str | None:
+    is_in_library = module_of(path) != "examples" and not any(fnmatch(path, tests) for tests in TESTS)
+    if name == ALL_OF_TORCH and is_in_library and not is_torch_free(path):
+        return f"{name} is for tests, examples and benchmarks; include the headers of torch that are used"
     is_torch_header = name in PUBLIC_HEADERS and not is_torch_free("include/" + name)
     brings_torch = name.startswith(TORCH) or is_torch_header
     return f"{path} is free of torch and may not include {name}" if is_torch_free(path) and brings_torch else None

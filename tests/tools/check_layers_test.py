@@ -93,9 +93,9 @@ class LayersTest(TreeTest):
 
     def test_a_public_header_includes_nothing_internal(self) -> None:
         self.red(
-            {"include/tandem/store.h": '#include <torch/torch.h>\n#include "comm/work.h"\n'},
+            {"include/tandem/store.h": '#include <torch/types.h>\n#include "comm/work.h"\n'},
             "include/tandem/store.h:2: public headers and examples may not include comm/work.h, which is internal")
-        self.green({"include/tandem/store.h": "#include <span>\n#include <torch/torch.h>\n#include <tandem/world.h>\n"})
+        self.green({"include/tandem/store.h": "#include <span>\n#include <torch/types.h>\n#include <tandem/world.h>\n"})
 
     def test_a_public_header_or_folder_that_no_table_knows_must_be_added(self) -> None:
         self.red(
@@ -130,7 +130,7 @@ class LayersTest(TreeTest):
         self.green({"src/ddp/a_test.cpp": text})
 
     def test_some_modules_are_free_of_torch(self) -> None:
-        for header in ("torch/torch.h", "ATen/ATen.h", "c10/util/Half.h", "caffe2/core.h"):
+        for header in ("torch/types.h", "ATen/ATen.h", "c10/util/Half.h", "caffe2/core.h"):
             for module in ("base", "config", "launch", "cli", "text"):
                 path = f"src/{module}/a.cpp"
                 self.red({path: f"\n#include <{header}>\n"}, f"{path}:2: {path} {FREE} {header}")
@@ -139,12 +139,20 @@ class LayersTest(TreeTest):
             {"include/tandem/world.h": "#include <c10/core/Device.h>\n"},
             f"include/tandem/world.h:1: include/tandem/world.h {FREE} c10/core/Device.h")
 
+    def test_the_whole_of_torch_is_for_tests_examples_and_benchmarks(self) -> None:
+        text = "\n#include <torch/torch.h>\n"
+        for path in ("src/ddp/a.cpp", "include/tandem/ddp.h", "models/gpt2/a.h", "recipes/detect/a.cpp"):
+            self.red({path: text},
+                     f"{path}:2: torch/torch.h is for tests, examples and benchmarks; include the headers of torch that are used")
+            self.green({path: "#include <torch/types.h>\n#include <torch/nn/module.h>\n"})
+        self.green({path: text for path in ("src/ddp/a_test.cpp", "src/ddp/a_test.h", "tests/a.cpp", "examples/03_ddp/a.cpp", "bench/a.cpp")})
+
     def test_only_the_transport_itself_brings_torch_into_shared_memory(self) -> None:
-        text = "#include <tandem/world.h>\n#include <tandem/store.h>\n#include <torch/torch.h>\n"
+        text = "#include <tandem/world.h>\n#include <tandem/store.h>\n#include <torch/types.h>\n"
         self.red(
             {"src/comm/shm/arena.cpp": text},
             f"src/comm/shm/arena.cpp:2: src/comm/shm/arena.cpp {FREE} tandem/store.h",
-            f"src/comm/shm/arena.cpp:3: src/comm/shm/arena.cpp {FREE} torch/torch.h")
+            f"src/comm/shm/arena.cpp:3: src/comm/shm/arena.cpp {FREE} torch/types.h")
         self.green({"src/comm/shm/shm.cpp": text, "src/comm/shm/shm_test.cpp": text})
 
     def test_what_writes_checkpoints_knows_no_torch(self) -> None:
