@@ -46,13 +46,25 @@ def clang_database(build: pathlib.Path) -> pathlib.Path:
     return folder
 
 
+def joined(unit: str) -> list[str]:
+    """The sources that a unit compiles: those it joins (TANDEM_JOIN), or itself."""
+    if "/Unity/" not in unit:
+        return [unit]
+    return re.findall(r'#include "(.+\.cpp)"', pathlib.Path(unit).read_text())
+
+
+def is_linted(unit: str) -> bool:
+    paths = [os.path.relpath(source, ROOT) for source in joined(unit)]
+    return any(path.startswith(("src/", "models/", "recipes/")) and not path.endswith("_test.cpp") for path in paths)
+
+
 def check_lint(build: pathlib.Path) -> tuple[str, str]:
     database = clang_database(build)
     # Files that this build does not compile, such as nccl without CUDA, have no compile command.
-    built = {entry["file"] for entry in json.loads(pathlib.Path(database, "compile_commands.json").read_text())}
-    files = [file for file in sources("src/*.cpp", "models/*.cpp", "recipes/*.cpp") if not file.endswith("_test.cpp") and str(pathlib.Path(file).resolve()) in built]
+    units = {entry["file"] for entry in json.loads(pathlib.Path(database, "compile_commands.json").read_text())}
+    linted = sorted(filter(is_linted, units))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda file: run("clang-tidy", "--quiet", "-p", database, file), files))
+        results = list(pool.map(lambda unit: run("clang-tidy", "--quiet", "-p", database, unit), linted))
     return verdict(max(code for code, _ in results), "".join(text for code, text in results if code))
 
 
