@@ -24,7 +24,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kWidth = 5, kBatch = 3;
+constexpr std::int64_t kWidth = 5, kRows = 3;
 
 // Residual blocks of random widths; some stand at two places, some have a frozen part. The stem is always used.
 class RandomModelImpl : public torch::nn::Module {
@@ -190,7 +190,7 @@ void compare(unsigned seed, Communicator& comm) {
     is_synced = random() % 3 > 0;
     const std::vector<bool> used = draw_used(random, ours->num_blocks(), comm.world());
     torch::manual_seed(static_cast<std::uint64_t>(1000 * pass + comm.world().rank));
-    const torch::Tensor input = torch::randn({kBatch, kWidth}, torch::kDouble);
+    const torch::Tensor input = torch::randn({kRows, kWidth}, torch::kDouble);
     if (clears) {
       ours->zero_grad();
       theirs->zero_grad();

@@ -197,7 +197,7 @@ TEST(AccelerateFile, IsRefusedForWrongValuesAndUnknownKeysByLine) {
       lacks(failure_in_file("debug: true\nrdzv_backend: etcd\n"), {"config: ", "rdzv-backend is etcd", "(FILE:2)"}),
       "");
   EXPECT_EQ(lacks(failure_in_file("num_procesess: 2\n"), {"config: ", "FILE:1: ", "'num-procesess'"}), "");
-  EXPECT_EQ(lacks(failure_in_file("num_processes: two\n"), {"config: ", "FILE:1: num-processes: 'two'"}), "");
+  EXPECT_EQ(lacks(failure_in_file("num_processes: two\n"), {"config: ", "FILE:1: num-processes: ", "'two'"}), "");
 }
 
 TEST(AccelerateFile, ThatIsTheDefaultIsFoundAndNamed) {

@@ -163,7 +163,7 @@ void expect_refused(const std::vector<RefusedRow>& rows) {
 TEST(LaunchOptions, RefuseCountsAndPlacesOutOfRange) {
   expect_refused({{{"-n", "0"}, "nproc-per-node is 0", "1 to 4096 (--nproc-per-node)"},
                   {{"-n", "4097"}, "nproc-per-node is 4097", "1 to 4096 (--nproc-per-node)"},
-                  {{"-n", "xpu"}, "--nproc-per-node: 'xpu'", "a number, auto, gpu, cpu or unset"},
+                  {{"-n", "xpu"}, "invalid value 'xpu'", "a number, auto, gpu, cpu or unset"},
                   {{"--nnodes", "1:4"}, "nnodes is 1:4", "--nnodes 4"},
                   {{"--nnodes", "0"}, "nnodes is 0", "1 to 4096 (--nnodes)"},
                   {{"--nnodes", "2", "--node-rank", "2"}, "node-rank is 2", "0 to 1"},
