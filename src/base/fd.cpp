@@ -7,6 +7,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <system_error>
 
 #include "base/crc32c.h"
@@ -25,6 +27,12 @@ bool move_to(const fs::path& target, int file, const fs::path& temporary) {
   if (::fsync(file) != 0 || ::rename(temporary.c_str(), target.c_str()) != 0) return false;
   const Fd folder(::open(target.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return folder && (::fsync(folder.get()) == 0 || errno == EINVAL);
+}
+
+// What a link points to, if there is a file; as an absolute path.
+fs::path link_target(const fs::path& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+  return real ? fs::path(real.get()) : fs::absolute(path);
 }
 
 std::uint64_t num_free_bytes(const fs::path& path) {
@@ -109,7 +117,7 @@ std::uint32_t FileContent::crc32c() const {
 void replace_file(const fs::path& path, const FileContent& content, ErrorKind kind) {
   std::error_code unknown;
   const bool is_stream = fs::exists(path, unknown) && !fs::is_regular_file(path, unknown);
-  const fs::path target = is_stream ? path : fs::weakly_canonical(fs::absolute(path), unknown);
+  const fs::path target = is_stream ? path : link_target(path);
   // The process id: ranks that all write the same file, by mistake, still leave a whole one.
   const fs::path temporary = target.parent_path() / str(kTemporaryPrefix, target.filename(), '-', ::getpid());
   const fs::path& written = is_stream ? path : temporary;
