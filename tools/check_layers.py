@@ -75,6 +75,12 @@ def module_of(path: str) -> str:
     return parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
 
 
+def recipe_of(path: str) -> str:
+    """The recipe that a file of recipes/ belongs to; "" for other files."""
+    found = re.match(r"(?:src/)?recipes/([^/]+)/", path)
+    return found[1] if found else ""
+
+
 def locate(path: str, name: str, quoted: bool, files: set[str]) -> str:
     """The file meant by an include: beside the includer, made by CMake, public or named from src/; "" for the rest."""
     for candidate in (normpath(join(dirname(path), name)), f"cmake/{name}.in"):
@@ -98,6 +104,8 @@ def wrong_layer(path: str, name: str, target: str) -> str | None:
     is_outside = module == "examples" or path.startswith("include/")
     if is_outside and wanted != "examples" and not target.startswith("include/"):
         return f"public headers and examples may not include {name}, which is internal"
+    if module == wanted == "recipes" and recipe_of(path) != recipe_of(target):
+        return f"recipes may not include each other ({name}); what two of them need belongs in src/recipe"
     if wanted in {"base", module, *MAY_INCLUDE[module]} or wanted not in MAY_INCLUDE:
         return None
     return f"{module} may not include {wanted} ({name})"
@@ -169,10 +177,20 @@ def check_includes(texts: dict[str, str], known: set[str]) -> Iterator[Finding]:
                 yield path, line_of(text, match.start()), sentence
 
 
+def check_namespaces(texts: dict[str, str]) -> Iterator[Finding]:
+    """Each recipe has a namespace of its own, so that two can be linked into one program."""
+    for path, text in texts.items():
+        own = f"tandem::{recipe_of(path)}"
+        for match in re.finditer(r"^namespace (tandem[\w:]*) \{", text, re.M) if recipe_of(path) else ():
+            if match[1] != own and not match[1].startswith(own + "::"):
+                yield path, line_of(text, match.start()), f"namespace {match[1]}: everything here is in {own}"
+
+
 def check(root: Path, files: list[str]) -> Iterator[Finding]:
     texts = {path: (root / path).read_text(errors="replace") for path in files if path.endswith(CPP)}
     yield from check_includes(texts, set(files))
     yield from check_types(texts)
+    yield from check_namespaces(texts)
 
 
 def main(args: list[str]) -> int:

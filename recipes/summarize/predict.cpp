@@ -29,7 +29,7 @@ struct PredictSummariesOptions : PredictOptions {
 
 template <class Visitor>
 void visit_fields(PredictSummariesOptions& o, Visitor&& field) {
-  field("", static_cast<PredictOptions&>(o), "model");
+  field("", static_cast<PredictOptions&>(o), "");
   field("test", o.test, "CSV of ids and dialogues; none: the rows that the run was evaluated on");
   field("", o.columns, "data");
   field("", o.generate, "generation");

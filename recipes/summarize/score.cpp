@@ -102,7 +102,7 @@ std::string score_file(const ScoreOptions& options, std::span<const std::string>
 
 RecipeCommand score_command() {
   return {.name = "score",
-          .about = "ROUGE of a CSV with the columns reference and prediction, as rouge-score has it",
+          .about = "ROUGE of a CSV with the columns reference and prediction, as rouge-score computes it",
           .run = plain_command<ScoreOptions>(score_file),
           .examples = {"tandem summarize score pairs.csv", "tandem summarize score pairs.csv --bootstrap --json"},
           .arguments = "file"};

@@ -29,8 +29,9 @@ DESIGN = {
     "checkpoint": "comm",
     "monitor": "comm",
     "train": "config comm data amp kernels optim ddp checkpoint monitor",
+    "recipe": "train config comm data amp kernels optim ddp checkpoint monitor",
     "models": "kernels",
-    "recipes": "train models config data amp optim monitor checkpoint text",
+    "recipes": "recipe train comm models config data amp optim monitor checkpoint text",
     "cli": "config launch",
 }
 LOST = "is neither in a module nor beside this file; a library's header goes in <>"
@@ -53,6 +54,16 @@ class LayersTest(TreeTest):
             if target not in {"base", module, *allowed.split()}
         ]
         self.red({f"{folder_of(module)}/x.cpp": includes for module in DESIGN}, *findings)
+
+    def test_recipes_do_not_include_each_other(self) -> None:
+        self.red({"recipes/a/x.cpp": '#include "recipes/b/y.h"\n', "recipes/b/y.h": "\n"},
+                 "recipes/a/x.cpp:1: recipes may not include each other (recipes/b/y.h); what two of them need belongs in src/recipe")
+        self.green({"recipes/a/x.cpp": '#include "recipes/a/y.h"\n', "recipes/a/y.h": "\n"})
+
+    def test_a_recipe_has_a_namespace_of_its_own(self) -> None:
+        self.red({"recipes/a/x.cpp": "\nnamespace tandem {\n}\n"}, "recipes/a/x.cpp:2: namespace tandem: everything here is in tandem::a")
+        self.red({"recipes/a/x.h": "namespace tandem::ab {\n}\n"}, "recipes/a/x.h:1: namespace tandem::ab: everything here is in tandem::a")
+        self.green({"recipes/a/x.cpp": "namespace tandem::a {\nnamespace {\n}\n}\n", "src/base/x.cpp": "namespace tandem {\n}\n"})
 
     def test_every_kind_of_c_plus_plus_file_is_checked(self) -> None:
         for ending in ("cpp", "cc", "cu", "h", "hpp", "cuh"):
@@ -198,12 +209,12 @@ class LayersTest(TreeTest):
 
     def test_types_of_different_namespaces_are_different(self) -> None:
         text = "namespace tandem {\nstruct Sum {};\n}\n"
-        self.green({"recipes/a/a.h": text, "recipes/b/b.h": text.replace("tandem", "tandem::b")})
+        self.green({"recipes/a/a.h": text.replace("tandem", "tandem::a"), "recipes/b/b.h": text.replace("tandem", "tandem::b")})
         nested = "namespace tandem {\nnamespace b { struct Sum {}; }\n}\n"
         self.red(
-            {"recipes/a/a.h": text.replace("tandem", "tandem::b"), "recipes/b/b.h": nested},
-            "recipes/a/a.h:2: tandem::b::Sum is also defined in recipes/b/b.h",
-            "recipes/b/b.h:2: tandem::b::Sum is also defined in recipes/a/a.h")
+            {"src/base/a.h": text.replace("tandem", "tandem::b"), "src/comm/b.h": nested},
+            "src/base/a.h:2: tandem::b::Sum is also defined in src/comm/b.h",
+            "src/comm/b.h:2: tandem::b::Sum is also defined in src/base/a.h")
 
     def test_a_type_that_one_file_sees_may_recur(self) -> None:
         for text in ("namespace { struct Sum {}; }", "struct File { struct Sum {}; };", "void f() { struct Sum {}; }",
