@@ -1,4 +1,4 @@
-"""What a benchmark is, and the ways to take one reading of a command."""
+"""The Bench type, and the ways to measure a command."""
 
 import csv
 import importlib.util
@@ -22,7 +22,7 @@ Command = list[str]
 
 @dataclass(frozen=True)
 class Round:
-    """One reading of each side, and how far their results lay apart."""
+    """One measurement of each side, and the largest difference of their results."""
     ours: float
     peer: float
     max_diff: float | None = None
@@ -32,20 +32,20 @@ class Round:
 class Bench:
     name: str
     unit: str
-    goal: float  # what we promise of peer / ours
-    limit: float  # below it the run fails
+    goal: float  # promised ratio peer / ours
+    limit: float  # a lower ratio fails the run
     peer_name: str
     ours: Command
     peer: Command
     round: Callable[[Command, Command], Round]
     runs: int = 7
     tolerance: float | None = None  # of max_diff
-    missing: Callable[[], str] = lambda: ""  # why it cannot run here
-    prepare: Callable[[], object] = lambda: None  # done once, before the first round
+    missing: Callable[[], str] = lambda: ""  # reason why it cannot run on this machine
+    prepare: Callable[[], object] = lambda: None  # called once, before the first round
 
 
 def each(read: Callable[[Command], float]) -> Callable[[Command, Command], Round]:
-    """A round that takes the same reading of both."""
+    """A round with the same measurement of both sides."""
     return lambda ours, peer: Round(read(ours), read(peer))
 
 
@@ -56,7 +56,7 @@ def seconds(command: Command) -> float:
 
 
 def seconds_to_first_step(command: Command) -> float:
-    """Until the line of the first step is there. Then it is stopped, and read to its end, which comes when no rank is left."""
+    """The time until the line of the first step. The command is then stopped and read to its end, when no rank is left."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                start_new_session=True)
@@ -71,7 +71,7 @@ def seconds_to_first_step(command: Command) -> float:
 
 
 def stop(process: subprocess.Popen) -> None:
-    """With its group; launchers see to their ranks."""
+    """Stops a process and its group; launchers stop their ranks."""
     os.killpg(process.pid, signal.SIGTERM)
     try:
         process.communicate(timeout=60)
@@ -81,16 +81,16 @@ def stop(process: subprocess.Popen) -> None:
 
 
 def first_step_round(ours: Command, peer: Command) -> Round:
-    """In a folder of its own each time: what an earlier run has tokenised is not found again."""
+    """In a new folder each time, so that no token cache of an earlier run is found."""
     with tempfile.TemporaryDirectory() as folder:
         return Round(seconds_to_first_step([*ours, "--run-dir", folder]), seconds_to_first_step(peer))
 
 
 def resident_mb(command: Command) -> float:
-    """What the launcher, with every process that it keeps for itself, holds in memory while its ranks sleep."""
+    """The memory of the launcher and its helper processes while its ranks sleep."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
-        process.stdout.readline()  # rank 0 is there, so the launcher has done its work
+        process.stdout.readline()  # rank 0 has started, so the launcher is idle
         pids = [process.pid]
         for pid in pids:
             children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -107,8 +107,8 @@ def pss_kb(pid: int) -> int:
 
 
 def results(*commands: Command) -> list[dict]:
-    """What programs that run at the same time print: one JSON object each. Each has a session of its own, as ranks have, since
-    the kernel divides a busy machine by sessions."""
+    """The output of concurrent programs, one JSON object each. Each has its own session, as ranks have, because the kernel
+    schedules a busy machine by session."""
     running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True)
                for command in commands]
     printed = [process.communicate()[0] for process in running]
@@ -119,13 +119,13 @@ def results(*commands: Command) -> list[dict]:
 
 
 def all_reduce_round(ours: Command, peer: Command) -> Round:
-    """Both check their sums, which are whole numbers."""
+    """Both sides check their sums, which are integers."""
     (our,), (their,) = results(ours), results(peer)
     return Round(our["us"], their["us"], max(our["max_diff"], their["max_diff"]))
 
 
 def floor_round(ours: Command, alone: Command) -> Round:
-    """Against two processes that know nothing of each other: step by step, the slower one."""
+    """Against two independent processes: the slower one of each step."""
     (our,), pair = results(ours), results(alone, alone)
     slower = map(max, *(process["alone_ms"] for process in pair))
     return Round(median(our["ddp_ms"]), median(slower))
@@ -137,14 +137,14 @@ def ddp_round(ours: Command, peer: Command) -> Round:
 
 
 def training_round(ours: Command, peer: Command) -> Round:
-    """First weights are drawn alike but are not the same, so the first losses lie close to each other, if both learn alike."""
+    """Initial weights have the same distribution but differ, so the first losses must be close if both compute the same."""
     (our,), (their,) = results(ours), results(peer)
     diffs = (abs(one - other) for one, other in zip(our["losses"][:5], their["losses"]))
     return Round(median(our["step_ms"]), median(their["step_ms"]), max(diffs))
 
 
 def turns_round(both: Command, _: Command) -> Round:
-    """One process that has both sides take turns."""
+    """One process that alternates between both sides."""
     (result,) = results(both)
     steps = len(result["ddp_ms"])
     if result["collectives"] < steps:
@@ -158,7 +158,7 @@ def exact_round(both: Command, _: Command) -> Round:
 
 
 def save_round(both: Command, _: Command) -> Round:
-    """Blocks of steps, with a checkpoint each and without. A time counts only if every checkpoint is whole."""
+    """Blocks of steps with and without a checkpoint. A time counts only if every checkpoint is complete."""
     with tempfile.TemporaryDirectory() as folder:
         (result,) = results([*both, "--folder", folder])
     if result["verified"] != len(result["saving_s"]):
@@ -167,13 +167,13 @@ def save_round(both: Command, _: Command) -> Round:
 
 
 def bpe_round(ours: Command, peers: Command) -> Round:
-    """Against the faster of two, which both compare their ids with ours."""
+    """Against the faster of two peers, which both compare their ids with ours."""
     (our,), (their,) = results(ours), results(peers)
     return Round(our["seconds"], min(their["seconds"].values()), their["different"])
 
 
 def write_pairs(table: pathlib.Path, pairs: pathlib.Path) -> None:
-    """3,000 passages of 25 words from its dialogues as references, and 22 of these words, a third of them others, as predictions."""
+    """3,000 references of 25 words from its dialogues; predictions are 22 of these words, a third of them replaced."""
     draw = random.Random(1)
     with open(table, newline="") as file:
         words = [word for row in csv.DictReader(file) for word in row["dialogue"].split()]
@@ -188,7 +188,7 @@ def write_pairs(table: pathlib.Path, pairs: pathlib.Path) -> None:
 
 
 def rouge_round(table: pathlib.Path) -> Callable[[Command, Command], Round]:
-    """Pairs of texts from the table, and how far the scores of any pair lie apart."""
+    """Pairs of texts from the table, and the largest difference of the scores."""
     def read(ours: Command, peer: Command) -> Round:
         with tempfile.TemporaryDirectory() as folder:
             write_pairs(table, pathlib.Path(folder, "pairs.csv"))
@@ -199,7 +199,7 @@ def rouge_round(table: pathlib.Path) -> Callable[[Command, Command], Round]:
 
 
 def decode_round(ours: Command, peer: Command) -> Round:
-    """The weights are random and the same on both sides; whoever comes first makes them. max_diff counts the tokens that differ."""
+    """The weights are random and equal on both sides; the first caller creates them. max_diff counts different tokens."""
     folder = pathlib.Path(peer[peer.index("--folder") + 1])
     if not folder.exists():
         subprocess.run([*peer, "--make"], check=True)
@@ -213,5 +213,5 @@ def missing_packages(*names: str) -> Callable[[], str]:
 
 
 def missing_cuda() -> str:
-    import torch  # seconds, and only this row needs it
+    import torch  # slow to import, and only this row needs it
     return "" if torch.cuda.is_available() else "needs a GPU and a torch with CUDA"

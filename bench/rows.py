@@ -1,4 +1,4 @@
-"""Every benchmark: what is run, against what, and what is promised."""
+"""Every benchmark: the commands of both sides, and the promised ratio."""
 
 import pathlib
 import sys
@@ -17,7 +17,7 @@ ACCELERATE = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu",
 PRODUCER = "head -c 500000000 /dev/zero | tr '\\0' 'x' | fold -w 120"
 READY = ["sh", "-c", "echo ready; exec sleep 100"]
 
-# Bytes of the tensor; how often ours reduces it, which is much faster, and how often the peer.
+# Bytes of the tensor; repetitions of ours, which is much faster, and of the peer.
 SIZES = {"4kB": (4096, 20000, 300), "64kB": (65536, 5000, 300), "1MB": (1 << 20, 500, 200), "4MB": (1 << 22, 200, 100),
          "67MB": (1 << 26, 20, 10)}
 
@@ -25,29 +25,29 @@ SIZES = {"4kB": (4096, 20000, 300), "64kB": (65536, 5000, 300), "1MB": (1 << 20,
 def launcher_rows(tandem: str, scratch: pathlib.Path) -> list[Bench]:
     run = [tandem, "run", "--device", "cpu"]
     return [
-        # How long a user waits for the first word of a launcher.
+        # Time to the first output of the launcher.
         Bench("start", "s", goal=100, limit=20, peer_name="torchrun --help", runs=15, round=each(seconds),
               ours=[tandem, "--help"], peer=[*TORCHRUN, "--help"]),
-        # What starting and ending ranks costs, when they have nothing to do.
+        # Cost of starting and stopping ranks that do nothing.
         Bench("launch", "s", goal=200, limit=100, peer_name="torchrun", runs=15, round=each(seconds),
               ours=[*run, "-n", "2", "true"], peer=[*STANDALONE, "--nproc_per_node=2", "true"]),
         Bench("launch-8", "s", goal=100, limit=50, peer_name="torchrun", runs=15, round=each(seconds),
               ours=[*run, "-n", "8", "true"], peer=[*STANDALONE, "--nproc_per_node=8", "true"]),
         Bench("launch-accelerate", "s", goal=200, limit=100, peer_name="accelerate launch", round=each(seconds),
               ours=[*run, "--num_processes", "2", "true"], peer=[*ACCELERATE, "--num_processes", "2", "true"]),
-        # 1 GB of lines from two ranks, against the same producers without us.
+        # 1 GB of output from two ranks, against the same producers without a launcher.
         Bench("logs", "s", goal=0.6, limit=0.4, peer_name="cat > file", round=each(seconds),
               ours=[*run, "-q", "-n", "2", "--log-dir", str(scratch / "ours"), "sh", "-c", PRODUCER],
               peer=["sh", "-c", f"(({PRODUCER}) | cat >{scratch}/one) & (({PRODUCER}) | cat >{scratch}/two); wait"]),
-        # What the launcher itself holds of the machine's memory.
+        # Memory of the launcher itself.
         Bench("memory", "MB", goal=10, limit=5, peer_name="torchrun", runs=1, round=each(resident_mb),
               ours=[*run, "-n", "64", *READY], peer=[*STANDALONE, "--nproc_per_node=64", *READY]),
     ]
 
 
 def first_step_row(tandem: str, scratch: pathlib.Path) -> Bench:
-    """How long a user waits to see that a training runs. Ours makes 4,000 dialogues, the peer reads as many; both train a tokenizer of
-    512 tokens on them, encode them and take a step on two ranks."""
+    """Time to the first training step. Ours generates 4,000 dialogues, the peer reads as many; both train a tokenizer of 512 tokens
+    on them, encode them and run a step on two ranks."""
     script, table = str(HERE / "first_step" / "gpt2_ddp.py"), scratch / "dialogues.csv"
     return Bench("first-step", "s", goal=5, limit=4, peer_name="torchrun + DDP + Gloo", round=first_step_round,
                  missing=missing_packages("tokenizers"), prepare=lambda: write_dialogues(table, 4000),
@@ -77,12 +77,12 @@ def gpt_rows(tandem: str, programs: pathlib.Path) -> list[Bench]:
     two = [tandem, "run", "-q", "--device", "cpu", "-n", "2", program, "--mode", "ddp"]
     gpt2 = [program, "--preset", "gpt2-124m", "--device", "cuda", "--bf16", "--batch-size", "64", "--blocks", "4"]
     return [
-        # What working together costs: two ranks, against two processes that do not.
+        # Cost of data parallelism: two ranks, against two independent processes.
         Bench("gpt-2ranks-floor", "ms", goal=0.97, limit=0.94, peer_name="two separate processes", round=floor_round,
               ours=two, peer=[program, "--mode", "alone"]),
         Bench("gpt-2ranks-ddp", "ms", goal=1.07, limit=1.03, peer_name="torchrun + DDP + Gloo", round=ddp_round, tolerance=1e-4,
               ours=two, peer=[*TORCHRUN, "--standalone", "--nproc_per_node=2", script]),
-        # What our reducer and NCCL add to a step when there is nobody to wait for.
+        # Overhead of our reducer and NCCL on a single rank.
         Bench("gpt2-nccl-1rank", "ms", goal=0.99, limit=0.98, peer_name="the same steps without it", round=turns_round,
               missing=missing_cuda, ours=[*gpt2, "--mode", "both", "--transport", "nccl"], peer=[*gpt2, "--mode", "alone"]),
     ]
@@ -101,22 +101,22 @@ def gpt2_rows(programs: pathlib.Path, precision: str) -> list[Bench]:
 
 
 def exact_rows(tandem: str, programs: pathlib.Path) -> list[Bench]:
-    """What the same bits on any number of ranks cost: eight shards, against the same micro-batches summed as usual."""
+    """Cost of exact mode: eight shards, against the same micro-batches with plain accumulation."""
     program = str(programs / "exact")
     return [Bench(f"exact-{n}ranks", "ms", goal=0.97, limit=0.9, peer_name="train_step without it", round=exact_round,
                   ours=[tandem, "run", "-q", "--device", "cpu", "-n", str(n), program], peer=[program]) for n in (1, 2)]
 
 
 def save_row(tandem: str, programs: pathlib.Path) -> Bench:
-    """What saving in the background adds to a run: a checkpoint every 20 steps, against the same steps without. One round has ten
-    blocks of each."""
+    """Cost of saving in the background: a checkpoint every 20 steps, against the same steps without. One round has ten blocks of
+    each."""
     program = str(programs / "save")
     return Bench("save", "s", goal=0.98, limit=0.95, peer_name="the same steps without it", runs=3, round=save_round,
                  ours=[tandem, "run", "-q", "--device", "cpu", "-n", "2", program], peer=[program])
 
 
 def bpe_row(programs: pathlib.Path, scratch: pathlib.Path) -> Bench:
-    """One thread, text that is new to the process, a vocabulary of GPT-2's size that ours trains on other text."""
+    """One thread, unseen text, a vocabulary of the size of GPT-2's, trained by ours on other text."""
     program, folder = str(programs / "bpe"), scratch / "bpe"
 
     def prepare() -> None:
@@ -135,7 +135,7 @@ def rouge_row(programs: pathlib.Path) -> Bench:
 
 
 def decode_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
-    """The 124M shape at batch 1 on two threads. Weights of 16 bits round differently on both sides, so their tokens may part."""
+    """The 124M model at batch size 1 on two threads. In 16 bits rounding differs between the sides, so tokens may diverge."""
     where = ["--folder", str(scratch / "gpt2")]
     ours, peer = [str(programs / "decode"), *where], [sys.executable, str(HERE / "decode" / "decode_transformers.py"), *where]
     return [

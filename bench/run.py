@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def run(bench: Bench) -> dict:
-    """Each round runs both, so that whatever else the machine does falls on both. The first only warms up."""
+    """Each round runs both sides, so that other load affects both. The first round is a warm-up."""
     bench.prepare()
     rounds = [bench.round(bench.ours, bench.peer) for _ in range(bench.runs + 1)][1:]
     ours, peer = median(one.ours for one in rounds), median(one.peer for one in rounds)
@@ -42,12 +42,12 @@ def report(row: dict) -> None:
 
 
 def agrees(row: dict) -> bool:
-    """Of what was compared; a max_diff that is not a number is no agreement."""
+    """True if the results agree; NaN does not."""
     return row["tolerance"] is None or row["max_diff"] <= row["tolerance"]
 
 
 def store(rows: list[dict]) -> pathlib.Path:
-    """Rows of benchmarks that did not run this time stay."""
+    """Keeps the rows of benchmarks that did not run this time."""
     path = ROOT / "bench" / "results" / f"{platform.node()}.json"
     path.parent.mkdir(exist_ok=True)
     kept = json.loads(path.read_text()) if path.exists() else []

@@ -13,7 +13,7 @@
 
 namespace tandem::bench {
 
-// The `main` of a benchmark: flags in, one JSON object out, printed by rank 0. Each rank computes with one thread.
+// The `main` of a benchmark: parses flags, runs, and prints one JSON object on rank 0. Each rank uses one thread.
 template <HasFields Options, class Measure>
 int run_bench(const std::vector<std::string>& args, const std::string& name, const std::string& about,
               Measure measure) {

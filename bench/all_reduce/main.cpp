@@ -1,4 +1,4 @@
-// How long one all_reduce of floats takes, tensor after tensor. Rank 0 prints it as one JSON object.
+// Time of one all_reduce of floats. Rank 0 prints it as one JSON object.
 //
 //   tandem run -n 2 build/bin/bench/all_reduce --bytes 4096
 
@@ -41,7 +41,7 @@ double median_seconds(Communicator& comm, const torch::Tensor& tensor, int itera
   return seconds[static_cast<std::size_t>(iterations / 2)];
 }
 
-// Element i of rank r is (r + 1) * (i mod 1000), so that no rank has the sum before.
+// Element i of rank r is (r + 1) * (i mod 1000), so that no rank has the sum initially.
 double largest_error(Communicator& comm, const torch::Tensor& tensor) {
   const torch::Tensor ramp = torch::arange(tensor.numel()).remainder(1000).to(torch::kFloat);
   const int size = comm.world().size;
@@ -56,7 +56,7 @@ Json measure(const AllReduceOptions& options, const World&) {
   Communicator comm = Communicator::join();
   const std::int64_t count = options.bytes / static_cast<std::int64_t>(sizeof(float));
   const torch::Tensor tensor = options.ordinary ? torch::empty({count}) : comm.empty(count, torch::kFloat);
-  tensor.zero_();  // sums of zeros stay zeros, however often
+  tensor.zero_();  // sums of zeros stay zero
   const double seconds = median_seconds(comm, tensor, options.iterations);
   return Json::Object{{"us", 1e6 * seconds}, {"max_diff", largest_error(comm, tensor)}};
 }

@@ -1,4 +1,4 @@
-"""Gathers text that this machine has: FOLDER/train.txt to train with, and FOLDER/texts.txt, which repeats none of it, to encode."""
+"""Collects text files of this machine: FOLDER/train.txt for training, and FOLDER/texts.txt, without duplicates of it, to encode."""
 
 import pathlib
 import random
@@ -11,7 +11,7 @@ ENDINGS = {"", ".html", ".md", ".pod", ".py", ".rst", ".txt"}
 
 
 def texts(chance: random.Random):
-    """Of some pages each, from files in any order. A paragraph comes once: copies of a licence would teach more than text does."""
+    """Texts of a few pages each, from files in random order. Duplicate paragraphs, such as licences, are dropped."""
     paths = sorted(path for folder in FOLDERS for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file())
     chance.shuffle(paths)
     seen, text = set(), ""

@@ -1,7 +1,7 @@
-// How long the encoding of texts takes in a process that has seen none of them before. Prints it as one JSON object.
+// Time to encode texts that are new to the process. Prints one JSON object.
 //
 //   build/bin/bench/bpe --train --folder FOLDER    trains the tokenizer in FOLDER with FOLDER/train.txt
-//   build/bin/bench/bpe --folder FOLDER            encodes FOLDER/texts.txt, and writes the ids to FOLDER/ids.bin
+//   build/bin/bench/bpe --folder FOLDER            encodes FOLDER/texts.txt and writes the ids to FOLDER/ids.bin
 
 #include <fcntl.h>
 #include <tandem/config.h>

@@ -14,7 +14,7 @@ PROMPT = [464, 3290, 318, 257, 845, 922, 1545, 290]
 
 
 def make(folder: str) -> None:
-    """Wider than at the start of a training: the most probable token is then another one each time."""
+    """Larger than the usual initialization, so that the most probable token changes."""
     torch.manual_seed(1)
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config())
     with torch.no_grad():

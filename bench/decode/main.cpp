@@ -1,4 +1,4 @@
-// How long GPT-2 takes for each new token after a short prompt, with a KV cache. Prints one JSON object.
+// Time per new token of GPT-2 with a KV cache, after a short prompt. Prints one JSON object.
 //
 //   build/bin/bench/decode --folder FOLDER --bf16      (FOLDER: decode_transformers.py --make)
 

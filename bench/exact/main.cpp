@@ -1,4 +1,4 @@
-// Steps of a GPT with and without exact mode, in turn. Rank 0 prints the times as one JSON object.
+// Steps of a GPT with and without exact mode, interleaved. Rank 0 prints the times as one JSON object.
 //
 //   tandem run -n 2 build/bin/bench/exact
 

@@ -1,4 +1,4 @@
-"""Writes dialogues as long as those of builtin:dialogues, with their summaries, for gpt2_ddp.py."""
+"""Writes dialogues of the length of builtin:dialogues, with their summaries, for gpt2_ddp.py."""
 
 import csv
 import pathlib

@@ -1,4 +1,4 @@
-"""The peer of `tandem summarize train --preset demo`: the same model and work in PyTorch, with no import that it can do without.
+"""The peer of `tandem summarize train --preset demo`: the same model and work in PyTorch, with minimal imports.
 
 Usage: torchrun --standalone --nproc_per_node=2 gpt2_ddp.py TRAIN.CSV
 """
@@ -47,14 +47,14 @@ def train_tokenizer(texts: list[str]) -> Tokenizer:
 
 
 def share_tokenizer(texts: list[str]) -> Tokenizer:
-    """The first rank trains it; the others have no core to spare for the same work."""
+    """Rank 0 trains it; the others have no free core for the same work."""
     trained = [train_tokenizer(texts).to_str() if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(trained)
     return Tokenizer.from_str(trained[0])
 
 
 def encode(tokenizer: Tokenizer, rows: list[dict[str, str]]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Ids, and the targets of those that are followed by the summary or its end."""
+    """Ids, and targets for the positions before a summary token or the end."""
     dialogues = tokenizer.encode_batch_fast([f"{row['dialogue']}{END}" for row in rows])
     summaries = tokenizer.encode_batch_fast([f"{row['summary']}{END}" for row in rows])
     samples = []

@@ -1,4 +1,4 @@
-// Steps of a GPT: alone, under DistributedDataParallel, or both in turn. Rank 0 prints the times as one JSON object.
+// Steps of a GPT: plain, with DistributedDataParallel, or both interleaved. Rank 0 prints the times as one JSON object.
 //
 //   tandem run -n 2 build/bin/bench/gpt --mode ddp
 
@@ -63,7 +63,7 @@ GptShape shape_of(Preset preset) {
   return {.vocabulary = 50304, .length = 1024, .layers = 12, .width = 768, .heads = 12};
 }
 
-// As gpt_ddp.py has it: all parameters decay alike.
+// As in gpt_ddp.py: the same weight decay for all parameters.
 std::vector<ParameterGroup> one_group(const Gpt& model) {
   return {{.parameters = model->named_parameters().pairs(), .weight_decay = 0.01}};
 }
@@ -82,7 +82,7 @@ class Training {
   Gpt& model() { return model_; }
   double loss() const { return loss_.item<double>(); }
 
-  // How long each step took, in ms.
+  // Time of each step, in ms.
   std::vector<double> take_steps(const Forward& forward) {
     Moments moments(device_);
     for (int i = 0; i < options_.warmup + options_.steps; ++i) {

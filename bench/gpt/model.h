@@ -29,12 +29,12 @@ class BlockImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Block);
 
-// GPT-2 without dropout. Weights come from a seed alone and are those of gpt_ddp.py, bit for bit.
+// GPT-2 without dropout. Weights depend on a seed only and are bit-identical to those of gpt_ddp.py.
 class GptImpl : public torch::nn::Module {
  public:
   explicit GptImpl(const GptShape& shape);
 
-  // The mean loss of each token of `tokens` (samples x length + 1) but the first, given those before it.
+  // The mean next-token loss of `tokens`, (samples, length + 1).
   torch::Tensor forward(const torch::Tensor& tokens);
 
  private:
@@ -44,7 +44,7 @@ class GptImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Gpt);
 
-// One rank's batch, from the rank alone.
+// The batch of a rank; it depends on the rank only.
 torch::Tensor random_tokens(const GptShape& shape, std::int64_t samples, int rank);
 
 }  // namespace tandem::bench

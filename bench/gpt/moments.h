@@ -11,7 +11,7 @@
 
 namespace tandem::bench {
 
-// Moments in the work of a device: of its current stream, or of the clock on CPU. Nothing waits until they are read.
+// Timestamps on a device: events of the current CUDA stream, or the clock on a CPU. Reading them synchronizes.
 class Moments {
  public:
   explicit Moments(c10::Device device) : device_(device) {}
@@ -25,7 +25,7 @@ class Moments {
     events_.back().record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
   }
 
-  // The time between neighbours, but for the first `skipped`.
+  // The intervals between consecutive timestamps, without the first `skipped`.
   std::vector<double> intervals_ms(std::size_t skipped) const {
     std::vector<double> intervals;
     if (!events_.empty()) events_.back().synchronize();

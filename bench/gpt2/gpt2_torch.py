@@ -1,4 +1,4 @@
-"""The peer of gpt2/main.cpp: the same shape, batch and optimizer in PyTorch. It never waits for the GPU between steps.
+"""The peer of gpt2/main.cpp: the same shape, batch and optimizer in PyTorch. It does not synchronize with the GPU between steps.
 
 Usage: gpt2_torch.py --precision fp16 --batch-size 16 [--compile]
 """
@@ -48,7 +48,7 @@ def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
 
 
 def take_steps(model: nn.Module, tokens: torch.Tensor, args: argparse.Namespace) -> tuple[list[float], list[float]]:
-    """How long each took in ms, and the losses."""
+    """The time of each step in ms, and the losses."""
     device = tokens.device.type
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[args.precision]
     optimizer, scaler = make_optimizer(model), torch.amp.GradScaler(device, enabled=dtype == torch.float16)

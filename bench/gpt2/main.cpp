@@ -43,7 +43,7 @@ void visit_fields(Gpt2StepsOptions& o, Visitor&& field) {
 
 namespace {
 
-// The ids of gpt2_torch.py, on the device; targets stay on the CPU, as those of a loader do.
+// The ids of gpt2_torch.py, on the device; targets stay on the CPU, as from a loader.
 struct Batch {
   torch::Tensor tokens;
   torch::Tensor targets;
@@ -102,7 +102,7 @@ double median(std::vector<double> values) {
 }
 
 Json measure(const Gpt2StepsOptions& options, const World& world) {
-  Communicator comm(world, torch::Device(options.device), make_solo());
+  Communicator comm = communicator_over(world, torch::Device(options.device), make_solo());
   const Steps steps = take_steps(options, comm);
   const double speed = tokens_per_second(options.batch_size * options.context, median(steps.ms) / 1000);
   const auto peak = find_peak(device_name(comm.device()), precision_name(options.precision));

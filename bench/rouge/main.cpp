@@ -1,5 +1,4 @@
-// How long the ROUGE of one pair takes, with words that are new to the scorer as often as in the texts. Prints one JSON
-// object.
+// Time of the ROUGE scores of one pair of texts. Prints one JSON object.
 //
 //   build/bin/bench/rouge --pairs pairs.csv
 

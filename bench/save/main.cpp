@@ -1,5 +1,4 @@
-// Steps of a GPT that saves in the background, and of one that does not, in turn. Rank 0 prints the times as one JSON
-// object.
+// Steps of a GPT with and without saving in the background, interleaved. Rank 0 prints the times as one JSON object.
 //
 //   tandem run -n 2 build/bin/bench/save --folder /tmp/checkpoints
 
@@ -57,10 +56,10 @@ Json measure(const SaveOptions& options, const World& world) {
       train_step(model, optimizer, scaler, batches, loss, training.step_options(1e-4, 1));
       training.end_step();
     }
-    if (saves) training.wait_for_save();  // what is not done by now would fall on the other side
+    if (saves) training.wait_for_save();  // otherwise its cost would fall on the other side
     return watch.seconds();
   };
-  take_steps(false);  // warms up
+  take_steps(false);  // warm-up
 
   Json::Array saving;
   Json::Array idle;

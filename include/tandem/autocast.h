@@ -7,11 +7,12 @@ namespace tandem {
 
 DeviceFacts facts_of(torch::Device device);
 
-// While it lives, this thread's operations on the device cast their inputs to the precision as torch's autocast lists
-// say; Fp32 turns autocast off. Compute the loss inside, run backward outside.
+// torch.autocast as a scope guard, for this thread and one device type; Fp32 disables autocast. Compute the loss
+// inside, call backward() outside.
 //
-// Torch's cache of casts is off inside: it can outlive an update of the weights it was made from, and one made without
-// gradients can be found by a pass that needs them. A weight that a forward pass uses twice is cast twice instead.
+// The weight cache of autocast is disabled inside: a cached cast can become stale after an optimizer step, and a cast
+// made under no_grad could be reused by a training pass. A weight that one forward pass uses twice is cast twice
+// instead.
 class [[nodiscard]] Autocast {
  public:
   Autocast(torch::DeviceType device, Precision precision);

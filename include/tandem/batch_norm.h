@@ -10,25 +10,25 @@
 
 namespace tandem {
 
-// Takes this rank's statistics, a vector, and returns those of all ranks, one row each, in the order of ranks.
+// All-gathers a vector of statistics: one row per rank, in rank order.
 using StatisticsGather = std::function<torch::Tensor(const torch::Tensor& statistics)>;
 
-// Batch norm of (N, C), (N, C, L), (N, C, H, W), ... with the options, parameters and buffers of torch's layers, and
-// the same results bit for bit; it takes the place of all three. Inside `recompute` its running statistics move once.
+// Batch normalization of (N, C), (N, C, L), (N, C, H, W), ... with the options, parameters and buffers of torch's
+// BatchNorm1d, 2d and 3d, and bit-identical results. Inside `recompute` the running statistics are updated once.
 //
-// With a gather function, training normalizes over the batches of all ranks: as one rank would with the joined batch,
-// forward and backward, up to rounding. Ranks may have batches of different sizes, also empty ones. The gradients of
-// weight and bias are this rank's share, to be summed like all others. Forward calls the function once; so does
-// backward, where the input needs a gradient. A gradient of a gradient is an Error then.
+// With a gather function it is torch's SyncBatchNorm: in training, statistics are computed over the batches of all
+// ranks, which may differ in size or be empty. The gradients of weight and bias are this rank's share, to be reduced
+// like all others. `forward` calls the function once; so does backward if the input requires grad. Double backward is
+// then an Error.
 //
-// Fewer than two values per channel, over all ranks, are an Error in training.
+// Training with fewer than two values per channel, over all ranks, is an Error.
 class BatchNormImpl : public torch::nn::NormImplBase<0, BatchNormImpl, torch::nn::BatchNormOptions> {
  public:
   using NormImplBase::NormImplBase;
 
   torch::Tensor forward(const torch::Tensor& input);
 
-  // Without one (nullptr), every rank is for itself. A clone of the layer uses the same function.
+  // nullptr: statistics of this rank only. A clone of the layer uses the same function.
   void set_gather(StatisticsGather gather) { gather_ = std::move(gather); }
   bool has_gather() const { return gather_ != nullptr; }
 

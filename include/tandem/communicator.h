@@ -1,13 +1,12 @@
 #pragma once
 
-#include <tandem/store.h>
-#include <tandem/work.h>
 #include <tandem/world.h>
 #include <torch/types.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,15 +16,16 @@
 
 namespace tandem {
 
+class Store;
 class Transport;
 
 enum class ReduceOp { Sum, Min, Max };
 
 enum class TransportKind {
   Auto,
-  Solo,  // a world of one: nothing to do
-  Shm,   // shared memory of one host
-  Nccl,  // CUDA tensors, on one host or several
+  Solo,  // one rank: collectives do nothing
+  Shm,   // shared memory, on one host
+  Nccl,  // NCCL between GPUs, on one host or several
 };
 
 inline std::vector<std::pair<std::string, TransportKind>> enum_names(TransportKind) {
@@ -43,50 +43,77 @@ struct CommOptions {
 
 template <class Visitor>
 void visit_fields(CommOptions& o, Visitor&& field) {
-  field("transport", o.transport, "how tensors travel between ranks");
-  field("timeout", o.timeout, "give up on a collective after this long");
-  field("join-timeout", o.join_timeout, "give up on ranks that do not come after this long");
+  field("transport", o.transport, "transport of the collectives");
+  field("timeout", o.timeout, "timeout of a collective");
+  field("join-timeout", o.join_timeout, "timeout for all ranks to join");
 }
 
-// What a communicator has done so far, as seen by this rank.
+// Counters of this rank.
 struct CommStats {
   std::int64_t collectives = 0;
-  std::int64_t bytes = 0;  // of the tensors that were given
+  std::int64_t bytes = 0;  // of the tensors passed to them
 };
 
-// All ranks of the run, and what they do together. Every rank calls the same collectives, in the same order, with
-// tensors of the same type and size; where one does not, every rank gets an Error that names both sides. So it does
-// when a rank is lost or does not come within the time-out. Collectives come from the thread that made the
-// communicator, or from a backward pass that it started.
+// An asynchronous collective. Its tensors must not be touched until `wait` has returned. A Work that is destroyed
+// without `wait` still takes part in the collective, but the result is undefined. Wait in the thread that started it,
+// before the communicator is destroyed.
+class [[nodiscard]] Work {
+ public:
+  Work() = default;  // already complete
+  explicit Work(std::function<void()> rest) : rest_(std::move(rest)) {}
+  Work(Work&& other) noexcept : rest_(std::exchange(other.rest_, nullptr)) {}
+  Work& operator=(Work&& other) noexcept {
+    rest_ = std::exchange(other.rest_, nullptr);
+    return *this;
+  }
+  ~Work() = default;
+
+  // As c10d's Work::wait: blocks for CPU tensors; for CUDA tensors it makes the current stream wait for the result.
+  // Throws the Error of a failed collective. A second call does nothing.
+  void wait() {
+    if (const auto rest = std::exchange(rest_, nullptr)) rest();
+  }
+
+  // The same work with a continuation that runs at the end of `wait`.
+  Work then(std::function<void()> after) && {
+    return Work([first = std::exchange(rest_, nullptr), after = std::move(after)] {
+      if (first) first();
+      after();
+    });
+  }
+
+ private:
+  std::function<void()> rest_;
+};
+
+// The collectives of all ranks of the run. Every rank must call the same collectives, in the same order, with tensors
+// of the same type and size; a mismatch, a lost rank or a timeout is an Error on every rank. Collectives may be called
+// only from the thread that created the communicator, or from a backward pass started by it.
 //
-// Tensors may have any shape, be empty or not contiguous. Types: float, double, half, bfloat16 (over shm both are
-// summed in float), int, long, uint8; bool too, but not summed. CPU tensors travel over shm, CUDA tensors over shm or
-// nccl.
+// Tensors may have any shape, be empty or non-contiguous. Types: float, double, half and bfloat16 (shm accumulates both
+// in float), int, long, uint8; bool for Min and Max only. CPU tensors need shm; CUDA tensors work with shm and nccl.
 class Communicator {
  public:
-  // Waits for all ranks. A world of one needs nobody.
+  // Blocks until all ranks have joined; a single rank returns at once.
   static Communicator join(const CommOptions& options = {});
-
-  // Over a transport that the caller made.
-  Communicator(const World& world, torch::Device device, std::unique_ptr<Transport> transport);
 
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) = delete;
   ~Communicator();
 
   const World& world() const { return world_; }
-  torch::Device device() const { return device_; }  // what the launcher gave to this rank
+  torch::Device device() const { return device_; }  // assigned to this rank by the launcher
   std::string transport_name() const;
-  const std::string& why() const { return why_; }  // this transport
+  const std::string& why() const { return why_; }  // why this transport was chosen
   const CommStats& stats() const { return stats_; }
 
-  // In place. The sum is divided by `divisor`, once, before it is rounded to the tensor's type.
+  // In place. `divisor` divides the sum before it is rounded to the type of the tensor.
   Work all_reduce(const torch::Tensor& tensor, ReduceOp op = ReduceOp::Sum, double divisor = 1);
 
-  // `output` is as large as the inputs of all ranks, one after the other.
+  // `output` is the concatenation of the inputs of all ranks, in rank order.
   Work all_gather(const torch::Tensor& input, const torch::Tensor& output);
 
-  // `input` is as large as the outputs of all ranks; rank r gets part r.
+  // `input` has world-size times the elements of `output`; rank r receives the r-th part of the reduction.
   Work reduce_scatter(const torch::Tensor& input, const torch::Tensor& output, ReduceOp op = ReduceOp::Sum);
 
   Work broadcast(const torch::Tensor& tensor, int root = 0);
@@ -94,7 +121,7 @@ class Communicator {
   // Returns when every rank has called it.
   void barrier();
 
-  // What each rank gave, in the order of ranks; lengths may differ.
+  // The bytes of every rank, in rank order; lengths may differ.
   std::vector<std::string> all_gather_bytes(std::string_view bytes);
 
   // The same for tensors that differ at most in their first dimension.
@@ -102,26 +129,29 @@ class Communicator {
 
   double mean(double value);
 
-  // Blocks until all that was waited for is really there: on a GPU `Work::wait` only orders. An Error if the run has
-  // failed; what a GPU computed from the last collectives is garbage then.
+  // Blocks until the collectives that were waited for have completed on the device; on a GPU `Work::wait` only
+  // synchronizes streams. Throws if a collective has failed: results computed from it on the GPU are then invalid.
   void confirm();
 
-  // A tensor in memory that collectives work on without a copy, where the device of `options` allows it.
+  // A 1-D tensor in memory that collectives use without a copy, where the device of `options` allows it.
   torch::Tensor empty(std::int64_t count, const torch::TensorOptions& options);
 
-  // The same ranks again, with an order of collectives of its own. Every rank calls it.
+  // A second communicator of the same ranks, whose collectives are ordered independently. Every rank calls it.
   Communicator duplicate();
 
-  // Collectives say in which step they were called; ranks that are in different steps get an Error.
+  // The training step of the collectives that follow; ranks in different steps get an Error.
   void set_step(std::int64_t step);
 
  private:
   class Turn;
+  friend Communicator communicator_over(const World& world, torch::Device device, std::unique_ptr<Transport> transport);
+
+  Communicator(const World& world, torch::Device device, std::unique_ptr<Transport> transport);
 
   World world_;
   torch::Device device_;
   std::string why_;
-  std::unique_ptr<Store> store_;  // outlives the transport
+  std::unique_ptr<Store> store_;  // must outlive the transport
   std::unique_ptr<Transport> transport_;
   std::thread::id thread_ = std::this_thread::get_id();
   std::unique_ptr<std::atomic<bool>> busy_;

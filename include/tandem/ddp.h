@@ -16,10 +16,10 @@ namespace tandem {
 
 class Reducer;
 
-// What becomes of buffers, such as the statistics of a batch norm, after each synchronised pass.
+// How buffers, such as the running statistics of BatchNorm, are kept equal after each synchronized backward pass.
 enum class BufferSync {
-  Broadcast,  // every rank gets those of rank 0
-  Average,    // floating-point ones become the mean over the ranks, the rest those of rank 0
+  Broadcast,  // from rank 0
+  Average,    // mean over the ranks; integer buffers from rank 0
   Off,        // each rank keeps its own
 };
 
@@ -27,7 +27,7 @@ inline std::vector<std::pair<std::string, BufferSync>> enum_names(BufferSync) {
   return {{"broadcast", BufferSync::Broadcast}, {"average", BufferSync::Average}, {"off", BufferSync::Off}};
 }
 
-// What gradients travel as. 16 bits halve the traffic of float gradients and round them.
+// The type in which gradients are sent. 16 bits halve the traffic of float gradients and round them.
 enum class WireType { Full, Bf16, Fp16 };
 
 inline std::vector<std::pair<std::string, WireType>> enum_names(WireType) {
@@ -43,20 +43,20 @@ struct DdpOptions {
 
 template <class Visitor>
 void visit_fields(DdpOptions& o, Visitor&& field) {
-  field("first-bucket", o.first_bucket, "gradients that travel together first; small, so that they leave early");
-  field("bucket", o.bucket, "gradients that travel together from then on");
-  field("buffers", o.buffers, "how buffers are kept equal");
-  field("wire", o.wire, "what gradients travel as");
+  field("first-bucket", o.first_bucket, "size of the first gradient bucket; small, so that communication starts early");
+  field("bucket", o.bucket, "size of the other gradient buckets");
+  field("buffers", o.buffers, "synchronization of buffers after each backward pass");
+  field("wire", o.wire, "type in which gradients are sent");
 }
 
 struct DdpStats {
-  std::int64_t passes = 0;              // backward passes that were synchronised
-  std::int64_t buckets = 0;             // reduced
-  std::int64_t bytes = 0;               // of gradients, as they were sent
-  std::chrono::nanoseconds exposed{0};  // in which a backward pass had nothing left to do but wait for peers
+  std::int64_t passes = 0;              // synchronized backward passes
+  std::int64_t buckets = 0;             // reduced so far
+  std::int64_t bytes = 0;               // of gradients sent
+  std::chrono::nanoseconds exposed{0};  // communication time not overlapped with the backward pass
 };
 
-// While it lives, backward passes only add to this rank's gradients.
+// Within its scope, backward passes only accumulate gradients on this rank.
 class [[nodiscard]] NoSync {
  public:
   explicit NoSync(int& depth) : depth_(&depth) { ++*depth_; }
@@ -77,7 +77,7 @@ namespace detail {
 
 std::vector<torch::Tensor> distinct_parameters(const torch::nn::Module& module);
 
-// What DistributedDataParallel does whatever the type of its module.
+// The part of DistributedDataParallel that does not depend on the type of the module.
 class DataParallel {
  public:
   DataParallel(const torch::nn::Module* module, Communicator& comm, const DdpOptions& options);
@@ -97,15 +97,18 @@ class DataParallel {
 
 }  // namespace detail
 
-// A module that is trained by all ranks together, each on its own part of a batch. To make it, every rank brings the
-// same module (an Error names the first difference) and gets rank 0's parameters and buffers. When `backward()` of a
-// loss returns, each `.grad` is the mean over the ranks. It lies in memory that the next pass uses again.
+// Checks that every parameter and buffer has the same bits on all ranks. An Error (kind Comm) names the first tensor
+// that differs and its ranks. Each rank sends 8 bytes per tensor. Every rank calls it.
+void check_replicas(const torch::nn::Module& module, Communicator& comm);
+
+// Data-parallel training of a module, as torch.nn.parallel.DistributedDataParallel. Every rank passes the same module
+// (an Error names the first difference) and receives the parameters and buffers of rank 0. When `loss.backward()`
+// returns, each `.grad` is the mean over the ranks, as a view into a bucket that the next pass overwrites.
 //
-// Each `forward` allows one backward pass. A parameter that the loss does not depend on counts as a gradient of zero;
-// if that is so on every rank, its `.grad` is left alone. The communicator
-// outlives it and stays where it is; it outlives the backward passes of what `forward` gave. Set
-// `requires_grad`, type and device of parameters before.
-template <class Holder>  // of a torch module, or std::shared_ptr of a module class
+// Each `forward` allows one backward pass. An unused parameter contributes zeros; if no rank uses it, its `.grad` is
+// left unchanged. The communicator must outlive this object and must not be moved; this object must outlive the
+// backward passes of its outputs. Set `requires_grad`, dtype and device of the parameters before construction.
+template <class Holder>  // a module holder, or std::shared_ptr of a module class
 class DistributedDataParallel {
  public:
   DistributedDataParallel(Holder module, Communicator& comm, const DdpOptions& options = {})
@@ -121,7 +124,7 @@ class DistributedDataParallel {
     return forward(std::forward<Args>(args)...);
   }
 
-  // For a model that is called by another name: model.call(&NetImpl::encode, x), or a lambda that takes the module.
+  // For a method other than `forward`: model.call(&NetImpl::encode, x), or a lambda that takes the module.
   template <class Function, class... Args>
   decltype(auto) call(Function&& function, Args&&... args) {
     parallel_.begin_forward();
@@ -130,19 +133,19 @@ class DistributedDataParallel {
 
   Holder& module() { return module_; }
 
-  // Each once, also where layers share it: an optimizer would update it twice.
+  // Without duplicates: a tied parameter appears once.
   std::vector<torch::Tensor> parameters() { return detail::distinct_parameters(*module_); }
 
-  // For all micro-batches of a step but the last, forward and backward: gradients add up without talking to peers, and
-  // the next pass outside synchronises what has added up.
+  // Gradient accumulation: hold it for forward and backward of every micro-batch of a step but the last, whose backward
+  // pass then reduces the accumulated gradients.
   NoSync no_sync() { return parallel_.no_sync(); }
 
-  // After the last backward pass of a step: takes part in what the peers do even if no parameter got a gradient here.
+  // Call after the last backward pass of a step: joins the reduction even if no parameter got a gradient on this rank.
   void finish() { parallel_.finish(); }
 
   const DdpStats& stats() const { return parallel_.stats(); }
 
-  // For train_step, which is a function of its own.
+  // For train_step.
   Reducer& reducer() { return parallel_.reducer(); }
 
  private:

@@ -17,39 +17,39 @@ struct EmaOptions {
 template <class Visitor>
 void visit_fields(EmaOptions& o, Visitor&& field) {
   field("decay", o.decay, "decay rate of the average");
-  field("ramp", o.ramp, "updates over which the decay rises from 0; 0: none (YOLO: 2000)");
-  field("buffers", o.buffers, "average buffers too, such as the running statistics of batch norm");
+  field("ramp", o.ramp, "time constant, in updates, of the warm-up of the decay; 0: off (YOLO: 2000)");
+  field("buffers", o.buffers, "average buffers too, such as the running statistics of BatchNorm");
 }
 void validate(const EmaOptions& options);
 
 class AveragedWeights;
 
-// The exponential moving average of a module's parameters that need a gradient, and of its buffers where asked. It
-// begins as a copy. Whole-number buffers are copied, not averaged.
+// The exponential moving average of the parameters that require grad, and optionally of the buffers. It starts as a
+// copy. Integer buffers are copied, not averaged.
 class Ema {
  public:
   explicit Ema(const torch::nn::Module& module, const EmaOptions& options = {});
 
-  // The same, kept in a second module of the same structure, which can then be evaluated at any time. It gets the
-  // weights of `module`, is put into eval mode and needs no gradient; buffers are copied unless they are averaged.
+  // Keeps the average in a second module of the same structure, which can be evaluated at any time. It receives the
+  // weights of `module`, is put into eval mode and does not require grad; buffers that are not averaged are copied.
   Ema(const torch::nn::Module& module, torch::nn::Module& average, const EmaOptions& options = {});
 
-  // After each step, also after one that was skipped (the weights then count once more). Update n, from 1, moves the
-  // average towards the weights by 1 - decay * (1 - exp(-n / ramp)).
+  // Call after each step, skipped steps included. Update n = 1, 2, ... sets average = d * average + (1 - d) * weights
+  // with d = decay * (1 - exp(-n / ramp)).
   void update();
 
-  // Begins again, as a copy of the weights that the module has now.
+  // Starts again from a copy of the present weights.
   void reset();
 
   bool has_own_module() const { return has_own_module_; }
 
-  // While what it returns lives, the module has the averaged weights.
+  // The module has the averaged weights within the scope of the returned guard.
   AveragedWeights swap_in();
 
-  // "average.NAME" and "updates". Except the last these are the tensors in use, not copies.
+  // "average.NAME" (the tensors in use, not copies) and "updates".
   NamedTensorList state() const;
 
-  // Copies from tensors of the same names, shapes and types; else one Error lists what is wrong, and nothing changes.
+  // Copies from tensors of the same names, shapes and types. An Error lists the differences, and nothing is changed.
   void load_state(const NamedTensorList& state);
 
  private:
@@ -73,7 +73,7 @@ class Ema {
   bool has_own_module_ = false;
 };
 
-// The Ema outlives it, and meanwhile is neither updated nor stored: that is an Error.
+// Must not outlive the Ema. Updating or saving the Ema meanwhile is an Error.
 class [[nodiscard]] AveragedWeights {
  public:
   explicit AveragedWeights(Ema& ema);

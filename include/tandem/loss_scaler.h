@@ -17,37 +17,35 @@ struct LossScalerOptions {
 
 template <class Visitor>
 void visit_fields(LossScalerOptions& o, Visitor&& field) {
-  field("init-scale", o.init_scale, "what the loss is multiplied by at first");
-  field("growth-factor", o.growth_factor, "what the scale is multiplied by when all went well for a while");
-  field("backoff-factor", o.backoff_factor, "what the scale is multiplied by after an overflow");
-  field("growth-interval", o.growth_interval, "steps without an overflow after which the scale grows");
+  field("init-scale", o.init_scale, "initial loss scale");
+  field("growth-factor", o.growth_factor, "factor of the scale after growth-interval steps without overflow");
+  field("backoff-factor", o.backoff_factor, "factor of the scale after an overflow");
+  field("growth-interval", o.growth_interval, "steps without overflow before the scale grows");
 }
 void validate(const LossScalerOptions& options);
 
 struct LossScalerState {
   double scale = 0;
-  std::int64_t growth_tracker = 0;  // steps since the last change of the scale
-  std::int64_t normalizer = 0;      // 0: not told yet
+  std::int64_t growth_tracker = 0;  // steps without overflow since the last change of the scale
+  std::int64_t normalizer = 0;      // 0: not set yet
 };
 
-// Keeps the gradients of fp16 activations within the range of that type: the loss is multiplied by a scale, gradients
-// are divided by it again, and the scale follows what happens, as in torch.amp.GradScaler. For other precisions it is
-// off, and does nothing.
+// Dynamic loss scaling for fp16, as torch.amp.GradScaler: the loss is multiplied by a scale, gradients are divided by
+// it, and the scale is halved after an overflow and grows again. For other precisions it is disabled.
 //
-//   scaled(loss_sum).backward();                 for each micro-batch
-//   const Tensor divisor = scaler.divisor(count);  of all samples, after the reduction
+//   scaler.scaled(loss_sum).backward();            for each micro-batch
+//   const Tensor divisor = scaler.divisor(count);  number of samples over all ranks
 //   const Tensor norm = global_norm(optimizer.gradients()) / divisor, overflow = found_inf(norm);
 //   optimizer.update(lr, divisor / clip_coefficient(norm, max_norm), overflow);
 //   scaler.update(overflow);
 //
-// `overflow` is found on reduced gradients, which are the same on every rank; so all ranks skip the same steps and keep
-// the same scale without talking about it.
+// `overflow` is computed from the reduced gradients, which are equal on every rank: all ranks skip the same steps and
+// keep the same scale without communication.
 //
-// A sum over thousands of tokens has gradients as many times those of a mean. So the sum is divided by the
-// normalizer, a power of two near the number of samples, and the scale means what it means in torch. Powers of two
-// round nothing.
+// The gradients of a sum over n tokens are n times those of the mean. So the sum is divided by the normalizer, a power
+// of two near the number of samples, which rounds nothing, and the scale means the same as in torch.
 //
-// Everything stays on the device. `scale` and `state` are what the host waits for.
+// Everything stays on the device; only `scale` and `state` synchronize with the host.
 class LossScaler {
  public:
   LossScaler(Precision precision, torch::Device device, const LossScalerOptions& options = {});
@@ -56,22 +54,22 @@ class LossScaler {
   bool is_on() const { return scale_.defined(); }
   bool needs_normalizer() const { return is_on() && normalizer_ == 0; }
 
-  // Before the first backward pass: about how many samples (or tokens: what `divisor` is given) a step has over all
-  // ranks, the same number on each. Later calls change nothing, nor do those after a state was loaded.
+  // Call before the first backward pass, with the approximate number of samples (or tokens, as for `divisor`) per step
+  // over all ranks, equal on every rank. Later calls, and calls after `load_state`, have no effect.
   void normalize_by(std::int64_t num_samples);
 
   // The loss times scale / normalizer, in fp32.
   torch::Tensor scaled(const torch::Tensor& loss_sum) const;
 
-  // What turns the gradients of scaled sums into those of the mean over `count` samples, a scalar of any type.
+  // Divide the gradients of scaled sums by this to get those of the mean over `count` samples, a scalar of any type.
   torch::Tensor divisor(const torch::Tensor& count) const;
 
-  // After every step, with 1 where it was skipped for its gradients, else 0.
+  // Call after every step; `found_inf`: 1 if the step was skipped because of an overflow, else 0.
   void update(const torch::Tensor& found_inf);
 
   double scale() const;
 
-  // Nothing where it is off. Loading nothing, or into one that is off, changes nothing: a run may go on in another
+  // Empty if disabled. Loading an empty state, or loading when disabled, has no effect: a run may resume in another
   // precision.
   std::optional<LossScalerState> state() const;
   void load_state(const std::optional<LossScalerState>& state);
@@ -82,7 +80,7 @@ class LossScaler {
   Precision precision_;
   LossScalerOptions options_;
   std::int64_t normalizer_ = 0;
-  torch::Tensor scale_;  // undefined: off
+  torch::Tensor scale_;  // undefined: disabled
   torch::Tensor growth_tracker_;
 };
 

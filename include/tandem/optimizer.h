@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,62 +14,61 @@ namespace tandem {
 
 using NamedTensorList = std::vector<std::pair<std::string, torch::Tensor>>;
 
-// Parameters that are updated alike.
+// As a parameter group of torch.optim.
 struct ParameterGroup {
   NamedTensorList parameters;
   double weight_decay = 0;
-  double lr_factor = 1;                 // times the learning rate that `update` is given
-  std::optional<double> momentum = {};  // of Sgd, beta1 of AdamW; none: that of the optimizer's options
+  double lr_factor = 1;                 // multiplies the learning rate of `update`
+  std::optional<double> momentum = {};  // of Sgd; beta1 of AdamW; empty: from the options of the optimizer
 };
 
-// Matrices decay; biases and norms, which have fewer than two dimensions, do not. Frozen parameters are left out, and
-// one that several layers share comes once, under its first name.
+// Two groups: weight decay for parameters of two or more dimensions, none for biases and norms. Frozen parameters are
+// left out; a tied parameter appears once, under its first name.
 std::vector<ParameterGroup> decay_groups(const torch::nn::Module& module, double weight_decay);
 
-// Moves parameters by their gradients, one call of torch's fused kernel for each group. Parameters are all float32 or
-// all float64 on one device: for 16 bits keep float32 weights, of which autocast makes the 16-bit copies.
+// An optimizer on torch's fused kernels, one call per parameter group. Parameters are all float32 or all float64, on
+// one device; for 16-bit training keep float32 weights and use autocast.
 //
-// Two optimizers with equal parameters, state and gradients give equal bits, whatever the number of threads.
+// Updates are bit-reproducible, whatever the number of threads.
 class Optimizer {
  public:
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;
 
-  // Every gradient becomes undefined. One that is still so in `update` leaves its parameter and state alone.
+  // Sets every `.grad` to undefined (set_to_none). `update` skips parameters without a gradient.
   void zero_grad();
 
-  // Those that are defined, in the order of the groups.
+  // The defined gradients, in the order of the groups.
   std::vector<torch::Tensor> gradients() const;
 
-  // Takes `.grad / divisor` for the gradient: by it a sum becomes a mean, a loss scale is undone and gradients are
-  // clipped, in the same pass over memory. The quotient is left in `.grad`. Where `found_inf` is 1 and not 0, nothing
-  // changes at all. Both are float32 scalars on the device of the parameters, so that the host waits for nothing;
-  // undefined, they stand for 1 and for 0.
+  // One optimizer step with the gradient `.grad / divisor`, which is also stored in `.grad`: the divisor turns a sum
+  // into a mean, undoes the loss scale and clips, in one pass over memory. If `found_inf` is 1, the step is skipped.
+  // Both are float32 scalars on the device of the parameters, so the host does not wait; undefined means 1 and 0.
   void update(double lr, const torch::Tensor& divisor = {}, const torch::Tensor& found_inf = {});
 
-  // What a checkpoint needs, by names such as "exp_avg.layer.weight". These are the tensors in use, not copies.
+  // The state for a checkpoint, by names such as "exp_avg.layer.weight". These are the tensors in use, not copies.
   NamedTensorList state() const;
 
-  // Copies from tensors of the same names, shapes and types; else one Error lists what is wrong, and nothing changes.
+  // Copies from tensors of the same names, shapes and types. An Error lists the differences, and nothing is changed.
   void load_state(const NamedTensorList& state);
 
   const std::vector<ParameterGroup>& groups() const { return groups_; }
 
-  // For the updates from now on, such as a warm-up of the momentum. A schedule sets them before each step: they are in
-  // no checkpoint.
+  // For the following updates, for example a momentum warm-up. Set them before each step: they are not saved in
+  // checkpoints.
   void set_weight_decay(std::size_t group, double weight_decay);
   void set_lr_factor(std::size_t group, double factor);
   void set_momentum(std::size_t group, double momentum);
 
  protected:
-  // What is kept for each parameter, zero at first: a tensor like it, or a count.
+  // State per parameter, initially zero: a tensor like it, or a scalar count.
   struct Slot {
     std::string name;
     bool is_count = false;
   };
 
-  // One group's parameters that have a gradient; slots[s][i] belongs to parameters[i].
+  // The parameters of one group that have a gradient; slots[s][i] belongs to parameters[i].
   struct Update {
     std::vector<torch::Tensor> parameters;
     std::vector<torch::Tensor> gradients;
@@ -99,6 +99,18 @@ class Optimizer {
   std::vector<Slot> slots_;
   std::vector<Entry> entries_;  // every parameter, in the order of the groups
 };
+
+// The L2 norm of all gradients concatenated, as a scalar on their device; the host does not wait. On the CPU the bits
+// do not depend on the number of threads.
+torch::Tensor global_norm(std::span<const torch::Tensor> gradients);
+
+// The factor that clips gradients of this norm to `max_norm`, as torch's clip_grad_norm_: min(1, max_norm / (norm +
+// 1e-6)), in float32. 0 turns clipping off: the factor is 1. A negative `max_norm` is an Error. To clip in `update`,
+// divide its `divisor` by this factor.
+torch::Tensor clip_coefficient(const torch::Tensor& norm, double max_norm);
+
+// 1 if the norm is infinite or NaN, else 0: for Optimizer::update and LossScaler::update.
+torch::Tensor found_inf(const torch::Tensor& norm);
 
 struct AdamWOptions {
   double beta1 = 0.9;

@@ -14,17 +14,18 @@ namespace tandem {
 using Tensors = std::vector<torch::Tensor>;
 using RecomputeBlock = std::function<Tensors(const Tensors& inputs)>;
 
-// Runs `block` and keeps its inputs instead of what it computed on the way; the backward pass runs it a second time.
-// So a deep model needs memory for one block and for the inputs of the others.
+// Activation checkpointing, as torch.utils.checkpoint: runs `block` and saves its inputs instead of its activations;
+// the backward pass runs the block again. A deep model then needs memory for one block and for the inputs of the
+// others.
 //
-// The gradients are the same, bit for bit, as those of `block(inputs)`, except that a parameter which other parts of
-// the model use as well may be summed in another order. The second run finds the random generators (of the CPU and of
-// the tensors' devices) and autocast as the first did, and leaves them as they were.
+// Gradients are bit-identical to those of `block(inputs)`, except that the gradient of a parameter that is also used
+// outside the block may be summed in another order. The second run sees the random generators (of the CPU and of the
+// devices of the tensors) and autocast as the first did, and restores them.
 //
-// `parameters` are all tensors besides the inputs that the block reads and that may need a gradient; one that is
-// missing is an Error in the backward pass. The block has no side effects that must happen once, or it asks
-// `is_recomputing`, as our BatchNorm does. It does not change its inputs. No gradient of a gradient: that is an Error.
-// Hooks on the gradient of a parameter run once, in the outer backward pass; also where the block did not use it.
+// `parameters`: all tensors besides the inputs that the block reads and that may require grad; a missing one is an
+// Error in the backward pass. The block must not modify its inputs. It must have no side effects that must happen only
+// once, or check `is_recomputing`, as BatchNorm does. Double backward is an Error. Gradient hooks of a parameter run
+// once, in the outer backward pass, even if the block did not use it.
 Tensors recompute(const RecomputeBlock& block, const Tensors& inputs, const Tensors& parameters);
 
 // The same for a module whose `forward` takes and returns tensors.
@@ -37,7 +38,7 @@ torch::Tensor recompute(const torch::nn::ModuleHolder<Contained>& module, const 
   (std::index_sequence_for<Inputs...>());
 }
 
-// Whether a block runs on this thread for the second time.
+// True while a block is run again on this thread.
 bool is_recomputing();
 
 }  // namespace tandem

@@ -7,13 +7,13 @@
 
 namespace tandem {
 
-// How the learning rate goes down after the warm-up, over the steps that are left.
+// The decay of the learning rate after the warm-up.
 enum class ScheduleKind {
-  Constant,  // it stays
+  Constant,
   Linear,
   Cosine,    // half a period
-  Poly,      // (1 - share of the way) ^ power
-  OneCycle,  // cosine up from a 25th of the peak, cosine down to the last step
+  Poly,      // (1 - progress) ^ power
+  OneCycle,  // cosine up from peak / 25, then cosine down
 };
 
 inline std::vector<std::pair<std::string, ScheduleKind>> enum_names(ScheduleKind) {
@@ -33,18 +33,17 @@ struct ScheduleOptions {
 
 template <class Visitor>
 void visit_fields(ScheduleOptions& o, Visitor&& field) {
-  field("schedule", o.kind, "how the learning rate goes down");
-  field("warmup-steps", o.warmup_steps,
-        "steps in which it goes up first; with one-cycle, 0 is three tenths of the run");
-  field("min-factor", o.min_factor, "where it ends, as a share of the peak");
-  field("power", o.power, "exponent of poly");
+  field("schedule", o.kind, "learning rate schedule after the warm-up");
+  field("warmup-steps", o.warmup_steps, "linear warm-up steps; with one-cycle, 0 means 30 % of the run");
+  field("min-factor", o.min_factor, "final learning rate, as a fraction of the peak");
+  field("power", o.power, "exponent of the poly schedule");
 }
 void validate(const ScheduleOptions& options);
 
-// The learning rate of one step, the first of which is 0. It goes up in a line from 0 in step 0 to `peak` in step
-// `warmup_steps`, then down to peak * min_factor, which it would reach in step `num_steps`: the numbers of
-// torch.optim.lr_scheduler and of transformers' get_*_schedule_with_warmup. One-cycle reaches its end in the last step,
-// as torch's does. A warm-up that is longer than the run is an Error.
+// The learning rate of a step, counted from 0. It rises linearly from 0 at step 0 to `peak` at step `warmup_steps`,
+// then decays to peak * min_factor, reached at step `num_steps`: the values of torch.optim.lr_scheduler and of
+// transformers' get_*_schedule_with_warmup. OneCycle ends at the last step, as in torch. A warm-up longer than the run
+// is an Error.
 double learning_rate(const ScheduleOptions& options, double peak, std::int64_t step, std::int64_t num_steps);
 
 enum class ScaleLr { Off, Linear, Sqrt };
@@ -60,13 +59,13 @@ struct LrScalingOptions {
 
 template <class Visitor>
 void visit_fields(LrScalingOptions& o, Visitor&& field) {
-  field("scale-lr", o.rule, "how the learning rate follows the global batch");
-  field("reference-batch", o.reference_batch, "the global batch that the learning rate was found with");
+  field("scale-lr", o.rule, "scaling of the learning rate with the global batch size");
+  field("reference-batch", o.reference_batch, "global batch size for which the learning rate was tuned");
 }
 void validate(const LrScalingOptions& options);
 
-// `lr` times global_batch / reference_batch, or times its root. The number of ranks plays no part: where the global
-// batch stays, the learning rate stays.
+// `lr` times global_batch / reference_batch, or times its square root. It does not depend on the number of ranks, only
+// on the global batch size.
 double scaled_learning_rate(double lr, const LrScalingOptions& scaling, std::int64_t global_batch);
 
 }  // namespace tandem

@@ -5,10 +5,8 @@
 #include <tandem/autocast.h>
 #include <tandem/batch_norm.h>
 #include <tandem/batch_plan.h>
-#include <tandem/check_replicas.h>
 #include <tandem/checkpoint.h>
 #include <tandem/checkpoint_folder.h>
-#include <tandem/clip.h>
 #include <tandem/communicator.h>
 #include <tandem/config.h>
 #include <tandem/dataset.h>
@@ -31,10 +29,8 @@
 #include <tandem/safetensors.h>
 #include <tandem/sampler.h>
 #include <tandem/schedule.h>
-#include <tandem/store.h>
 #include <tandem/sync_batchnorm.h>
 #include <tandem/train_step.h>
 #include <tandem/training.h>
 #include <tandem/units.h>
-#include <tandem/work.h>
 #include <tandem/world.h>

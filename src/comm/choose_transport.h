@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "comm/store.h"
 #include "comm/transport.h"
 
 namespace tandem {
 
-// The ranks of a run and their devices: what the choice of a transport depends on.
+// What the choice of a transport depends on.
 struct Topology {
   World world;
-  std::vector<std::string> devices;  // of all ranks, GPUs with their host: "cuda:0 of host 1"
-  bool has_nccl = false;             // in this build, with a GPU that it can use
+  std::vector<std::string> devices;  // of all ranks; for GPUs with the host: "cuda:0 of host 1"
+  bool has_nccl = false;             // built in, and a GPU is available
 };
 
 struct TransportChoice {
@@ -22,7 +23,8 @@ struct TransportChoice {
   std::string why;  // "2 CPU ranks on one host"
 };
 
-// What was asked for, or the best there is. An Error where there is none, or the one that was asked for cannot work.
+// The requested transport, or for Auto the best available one. An Error if none is available or the requested one
+// cannot work.
 TransportChoice choose_transport(TransportKind wanted, const Topology& topology);
 
 struct ChosenTransport {
@@ -31,7 +33,7 @@ struct ChosenTransport {
   std::string why;
 };
 
-// The same for the ranks that have met at `store`, and made. Every rank calls it.
+// Chooses and creates the transport of the ranks of `store`. Every rank calls it.
 ChosenTransport make_transport(const CommOptions& options, Store& store);
 
 }  // namespace tandem

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "comm/choose_transport.h"
+#include "comm/store.h"
 #include "comm/transport.h"
 
 namespace tandem {
@@ -25,19 +26,19 @@ std::string shape_text(const Tensor& tensor) {
 }
 
 void check_type(std::string_view what, const Tensor& tensor) {
-  if (!tensor.defined()) fail(ErrorKind::Comm, str(what, ": the tensor is undefined"), "give it a value first");
+  if (!tensor.defined()) fail(ErrorKind::Comm, str(what, ": the tensor is undefined"), "assign a tensor to it first");
   if (tensor.layout() != torch::kStrided) {
-    fail(ErrorKind::Comm, str(what, ": a sparse tensor"), "make it dense: tensor.to_dense()");
+    fail(ErrorKind::Comm, str(what, ": sparse tensors are not supported"), "convert it: tensor.to_dense()");
   }
   if (std::find(kTypes.begin(), kTypes.end(), tensor.scalar_type()) != kTypes.end()) return;
-  fail(ErrorKind::Comm, str(what, ": tensors of type ", torch::toString(tensor.scalar_type()), " do not travel"),
+  fail(ErrorKind::Comm, str(what, ": tensors of type ", torch::toString(tensor.scalar_type()), " are not supported"),
        "convert it to one of float, double, half, bfloat16, int, long, uint8, bool");
 }
 
 void check_reduction(std::string_view what, const Tensor& tensor, ReduceOp op, double divisor) {
   if (op == ReduceOp::Sum && tensor.scalar_type() == torch::kBool) {
-    fail(ErrorKind::Comm, str(what, ": a sum of bool tensors"),
-         "use ReduceOp::Max for \"on any rank\", ReduceOp::Min for \"on all ranks\", or convert to int and sum");
+    fail(ErrorKind::Comm, str(what, ": bool tensors cannot be summed"),
+         "use ReduceOp::Max for a logical or, ReduceOp::Min for a logical and, or convert to int to count");
   }
   if (divisor != 1 && (op != ReduceOp::Sum || !tensor.is_floating_point())) {
     fail(ErrorKind::Comm, str(what, ": only sums of floating-point tensors can be divided, not ", shape_text(tensor)),
@@ -45,7 +46,7 @@ void check_reduction(std::string_view what, const Tensor& tensor, ReduceOp op, d
   }
 }
 
-// `whole` holds one `part` for each rank.
+// `whole` must hold one `part` per rank.
 void check_parts(std::string_view what, const Tensor& part, const Tensor& whole, int size) {
   if (part.scalar_type() == whole.scalar_type() && part.device() == whole.device() &&
       part.numel() * size == whole.numel()) {
@@ -54,38 +55,37 @@ void check_parts(std::string_view what, const Tensor& part, const Tensor& whole,
   fail(ErrorKind::Comm,
        str(what, ": ", shape_text(whole), " on ", whole.device().str(), " does not hold ", size, " times ",
            shape_text(part), " on ", part.device().str()),
-       "make both of one type, on one device, and the larger one the world size times as large");
+       "both need the same type and device, and the larger one world-size times the elements of the smaller");
 }
 
-// A result has to be written to every element by itself.
+// Every element of an output needs its own memory.
 void check_output(std::string_view what, const Tensor& tensor) {
   check_type(what, tensor);
   if (at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
   fail(ErrorKind::Comm, str(what, ": elements of the tensor ", shape_text(tensor), " share memory"),
-       "an expanded tensor needs memory of its own: tensor.clone()");
+       "copy an expanded tensor first: tensor.clone()");
 }
 
 constexpr std::int64_t kMaxDimensions = 15;
 
-// `shape` is that of another rank's tensor: the number of dimensions, then the sizes.
+// `shape` describes the tensor of another rank: the number of dimensions, then the sizes.
 void check_same_but_first(const Tensor& tensor, const Tensor& shape, int rank) {
   bool is_same = shape[0].item<std::int64_t>() == tensor.dim();
   for (std::int64_t i = 1; is_same && i < tensor.dim(); ++i) {
     is_same = shape[i + 1].item<std::int64_t>() == tensor.size(i);
   }
   if (is_same) return;
-  fail(ErrorKind::Comm,
-       str("all_gather_uneven: ", shape_text(tensor), " here, but a tensor of another shape on rank ", rank),
-       "tensors may differ in their first dimension only");
+  fail(ErrorKind::Comm, str("all_gather_uneven: ", shape_text(tensor), " here, but a different shape on rank ", rank),
+       "tensors may differ only in their first dimension");
 }
 
-// What a transport gets: contiguous, and without bools.
-Tensor travelling(const Tensor& tensor) {
+// What a transport is given: a contiguous tensor; bool as uint8.
+Tensor transport_view(const Tensor& tensor) {
   const Tensor flat = tensor.detach().contiguous();
   return flat.scalar_type() == torch::kBool ? flat.view(torch::kByte) : flat;
 }
 
-// The result must come to be in `tensor`, of which `flat` may be a copy.
+// Copies the result from `flat` to `tensor` after `wait`, unless they share memory.
 Work deliver(Work work, const Tensor& flat, const Tensor& tensor) {
   if (tensor.is_contiguous()) return work;
   return std::move(work).then([flat, tensor = tensor.detach()] {
@@ -95,8 +95,7 @@ Work deliver(Work work, const Tensor& flat, const Tensor& tensor) {
 
 }  // namespace
 
-// The right to start a collective. A second thread that wanted it at the same time would make the order of collectives
-// a matter of chance.
+// Held while a collective is started. With two threads the order of collectives would be random.
 class Communicator::Turn {
  public:
   Turn(Communicator& comm, std::string_view what, std::size_t bytes) : busy_(*comm.busy_) {
@@ -104,7 +103,7 @@ class Communicator::Turn {
     const bool is_ours = std::this_thread::get_id() == comm.thread_ || is_in_backward;
     if (!is_ours || busy_.exchange(true)) {
       fail(ErrorKind::Comm, str(what, ": called from a second thread"),
-           "collectives belong to the thread that made the communicator, or to a backward pass");
+           "call collectives only from the thread that created the communicator, or from a backward pass it started");
     }
     ++comm.stats_.collectives;
     comm.stats_.bytes += static_cast<std::int64_t>(bytes);
@@ -120,8 +119,8 @@ class Communicator::Turn {
 Communicator Communicator::join(const CommOptions& options) {
   static std::atomic<bool> has_joined = false;
   if (current_world().size > 1 && has_joined.exchange(true)) {
-    fail(ErrorKind::Comm, "join: this process has joined the other ranks before",
-         "keep the first communicator, and use duplicate() where a second one is needed");
+    fail(ErrorKind::Comm, "join: this process has already joined the other ranks",
+         "keep the first communicator, and use duplicate() for a second one");
   }
   auto store = std::make_unique<Store>(Store::join(options.join_timeout));
   const World world = store->world();
@@ -138,6 +137,10 @@ Communicator::Communicator(const World& world, torch::Device device, std::unique
       transport_(std::move(transport)),
       busy_(std::make_unique<std::atomic<bool>>(false)) {}
 
+Communicator communicator_over(const World& world, torch::Device device, std::unique_ptr<Transport> transport) {
+  return {world, device, std::move(transport)};
+}
+
 Communicator::Communicator(Communicator&&) noexcept = default;
 
 Communicator::~Communicator() {
@@ -151,7 +154,7 @@ Work Communicator::all_reduce(const Tensor& tensor, ReduceOp op, double divisor)
   check_output(kWhat, tensor);
   check_reduction(kWhat, tensor, op, divisor);
   const Turn turn(*this, kWhat, tensor.nbytes());
-  const Tensor flat = travelling(tensor);
+  const Tensor flat = transport_view(tensor);
   return deliver(transport_->all_reduce(flat, op, divisor), flat, tensor);
 }
 
@@ -161,8 +164,8 @@ Work Communicator::all_gather(const Tensor& input, const Tensor& output) {
   check_output(kWhat, output);
   check_parts(kWhat, input, output, world_.size);
   const Turn turn(*this, kWhat, input.nbytes());
-  const Tensor flat = travelling(output);
-  return deliver(transport_->all_gather(travelling(input), flat), flat, output);
+  const Tensor flat = transport_view(output);
+  return deliver(transport_->all_gather(transport_view(input), flat), flat, output);
 }
 
 Work Communicator::reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op) {
@@ -172,18 +175,18 @@ Work Communicator::reduce_scatter(const Tensor& input, const Tensor& output, Red
   check_parts(kWhat, output, input, world_.size);
   check_reduction(kWhat, input, op, 1);
   const Turn turn(*this, kWhat, input.nbytes());
-  const Tensor flat = travelling(output);
-  return deliver(transport_->reduce_scatter(travelling(input), flat, op), flat, output);
+  const Tensor flat = transport_view(output);
+  return deliver(transport_->reduce_scatter(transport_view(input), flat, op), flat, output);
 }
 
 Work Communicator::broadcast(const Tensor& tensor, int root) {
   constexpr std::string_view kWhat = "broadcast";
   check_output(kWhat, tensor);
   if (root < 0 || root >= world_.size) {
-    fail(ErrorKind::Comm, str(kWhat, ": from rank ", root, " of ", world_.size), "ranks count from 0");
+    fail(ErrorKind::Comm, str(kWhat, ": root ", root, " of ", world_.size, " ranks"), "ranks are numbered from 0");
   }
   const Turn turn(*this, kWhat, tensor.nbytes());
-  const Tensor flat = travelling(tensor);
+  const Tensor flat = transport_view(tensor);
   return deliver(transport_->broadcast(flat, root), flat, tensor);
 }
 
@@ -207,9 +210,9 @@ std::vector<Tensor> Communicator::all_gather_uneven(const Tensor& tensor) {
   check_type("all_gather_uneven", tensor);
   if (tensor.dim() == 0 || tensor.dim() > kMaxDimensions) {
     fail(ErrorKind::Comm, str("all_gather_uneven: a tensor with ", tensor.dim(), " dimensions"),
-         str("give it 1 to ", kMaxDimensions, ": tensor.view({-1})"));
+         str("1 to ", kMaxDimensions, " dimensions are supported: tensor.view({-1})"));
   }
-  // Shapes first, each as its number of dimensions and its sizes, so that ranks with other shapes are found out.
+  // Shapes first, each as number of dimensions and sizes: a mismatch is reported before the tensors are gathered.
   std::vector<std::int64_t> mine(kMaxDimensions + 1);
   mine[0] = tensor.dim();
   std::copy(tensor.sizes().begin(), tensor.sizes().end(), mine.begin() + 1);
@@ -251,7 +254,8 @@ void Communicator::confirm() { transport_->confirm(); }
 Tensor Communicator::empty(std::int64_t count, const torch::TensorOptions& options) {
   const auto limit = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(options.dtype().itemsize());
   if (count < 0 || count > limit) {
-    fail(ErrorKind::Comm, str("empty: a tensor of ", count, " elements"), "give a number of elements that fits");
+    fail(ErrorKind::Comm, str("empty: a tensor of ", count, " elements"),
+         "the number of elements must be non-negative and fit into memory");
   }
   return transport_->empty(count, options);
 }

@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <initializer_list>
+#include <string_view>
 #include <thread>
 
 #include "base/error_test.h"
@@ -19,45 +21,47 @@ namespace {
 using namespace std::chrono_literals;
 using torch::Tensor;
 
-// What a call throws.
+using Facts = std::initializer_list<std::string_view>;
+
+// The call throws an Error of this kind with a hint, whose message contains the facts in this order.
 template <class Call>
-std::string message_of(const Call& call) {
+testing::AssertionResult throws(ErrorKind kind, Facts facts, const Call& call) {
   const Error error = error_of(call);
-  EXPECT_NE(error.hint(), "");
-  return error.message();
+  if (error.kind() != kind || error.hint().empty())
+    return testing::AssertionFailure() << kind_name(error.kind()) << ": " << error.what();
+  return says(error.message(), facts);
 }
 
-// Every rank that is to end by itself said `text` and ended as an Error does.
-void expect_error(const std::vector<RankOutcome>& ends, const std::vector<int>& ranks, const std::string& text) {
+// Every rank of `ranks` ended by itself, with an Error that contains the facts.
+void expect_error(const std::vector<RankOutcome>& ends, const std::vector<int>& ranks, Facts facts) {
   for (const int rank : ranks) {
     EXPECT_FALSE(ends[rank].out_of_time) << rank;
     EXPECT_FALSE(ends[rank].status.ok()) << rank;
-    EXPECT_NE(ends[rank].output.find(text), std::string::npos) << "rank " << rank << " said: " << ends[rank].output;
-    EXPECT_NE(ends[rank].output.find("hint: "), std::string::npos) << rank;
+    EXPECT_TRUE(says(ends[rank].output, facts)) << "rank " << rank;
+    EXPECT_TRUE(says(ends[rank].output, {"hint: "})) << "rank " << rank;
   }
 }
 
-TEST(Communicator, RefusesWhatCannotBeReduced) {
+TEST(Communicator, RejectsWhatCannotBeReduced) {
   Communicator comm = Communicator::join();
-  EXPECT_EQ(message_of([&] { comm.all_reduce(torch::ones(3, torch::kBool)).wait(); }),
-            "all_reduce: a sum of bool tensors");
-  EXPECT_EQ(message_of([&] { comm.all_reduce(torch::ones(3, torch::kInt), ReduceOp::Sum, 2).wait(); }),
-            "all_reduce: only sums of floating-point tensors can be divided, not Int [3]");
-  EXPECT_EQ(message_of([&] { comm.all_reduce(torch::ones(3), ReduceOp::Max, 2).wait(); }),
-            "all_reduce: only sums of floating-point tensors can be divided, not Float [3]");
-  EXPECT_EQ(message_of([&] { comm.all_reduce(torch::ones(3, torch::kComplexFloat)).wait(); }),
-            "all_reduce: tensors of type ComplexFloat do not travel");
-  EXPECT_EQ(message_of([&] { comm.all_reduce(Tensor()).wait(); }), "all_reduce: the tensor is undefined");
-  EXPECT_EQ(message_of([&] { comm.all_reduce(torch::eye(2).to_sparse()).wait(); }), "all_reduce: a sparse tensor");
-  EXPECT_EQ(message_of([&] { comm.broadcast(torch::ones(3), 1).wait(); }), "broadcast: from rank 1 of 1");
-  EXPECT_EQ(message_of([&] { comm.all_gather(torch::ones(3), torch::ones(4)).wait(); }),
-            "all_gather: Float [4] on cpu does not hold 1 times Float [3] on cpu");
-  EXPECT_EQ(message_of([&] { comm.reduce_scatter(torch::ones(3), torch::ones(3, torch::kInt)).wait(); }),
-            "reduce_scatter: Float [3] on cpu does not hold 1 times Int [3] on cpu");
-  EXPECT_EQ(message_of([&] { comm.all_reduce(torch::ones(1).expand({3})).wait(); }),
-            "all_reduce: elements of the tensor Float [3] share memory");
-  EXPECT_EQ(message_of([&] { comm.all_gather_uneven(torch::ones({})); }),
-            "all_gather_uneven: a tensor with 0 dimensions");
+  const auto rejects = [](Facts facts, const auto& call) { return throws(ErrorKind::Comm, facts, call); };
+  EXPECT_TRUE(rejects({"all_reduce", "bool"}, [&] { comm.all_reduce(torch::ones(3, torch::kBool)).wait(); }));
+  EXPECT_TRUE(rejects({"all_reduce", "divided", "Int [3]"},
+                      [&] { comm.all_reduce(torch::ones(3, torch::kInt), ReduceOp::Sum, 2).wait(); }));
+  EXPECT_TRUE(rejects({"all_reduce", "divided", "Float [3]"},
+                      [&] { comm.all_reduce(torch::ones(3), ReduceOp::Max, 2).wait(); }));
+  EXPECT_TRUE(
+      rejects({"all_reduce", "ComplexFloat"}, [&] { comm.all_reduce(torch::ones(3, torch::kComplexFloat)).wait(); }));
+  EXPECT_TRUE(rejects({"all_reduce", "undefined"}, [&] { comm.all_reduce(Tensor()).wait(); }));
+  EXPECT_TRUE(rejects({"all_reduce", "sparse"}, [&] { comm.all_reduce(torch::eye(2).to_sparse()).wait(); }));
+  EXPECT_TRUE(rejects({"broadcast", "1 of 1"}, [&] { comm.broadcast(torch::ones(3), 1).wait(); }));
+  EXPECT_TRUE(rejects({"all_gather", "Float [4] on cpu", "1 times Float [3] on cpu"},
+                      [&] { comm.all_gather(torch::ones(3), torch::ones(4)).wait(); }));
+  EXPECT_TRUE(rejects({"reduce_scatter", "Float [3] on cpu", "1 times Int [3] on cpu"},
+                      [&] { comm.reduce_scatter(torch::ones(3), torch::ones(3, torch::kInt)).wait(); }));
+  EXPECT_TRUE(
+      rejects({"all_reduce", "Float [3] share memory"}, [&] { comm.all_reduce(torch::ones(1).expand({3})).wait(); }));
+  EXPECT_TRUE(rejects({"all_gather_uneven", "0 dimensions"}, [&] { comm.all_gather_uneven(torch::ones({})); }));
 }
 
 Topology topology_of(std::vector<std::string> devices, bool has_nccl, int num_nodes = 1) {
@@ -65,37 +69,35 @@ Topology topology_of(std::vector<std::string> devices, bool has_nccl, int num_no
   return {.world = {.size = size, .num_nodes = num_nodes}, .devices = std::move(devices), .has_nccl = has_nccl};
 }
 
-TEST(Transport, IsTheBestThereIs) {
+TEST(Transport, IsTheBestAvailableOne) {
   const auto chosen = [](const Topology& topology) { return choose_transport(TransportKind::Auto, topology); };
   EXPECT_EQ(chosen(topology_of({"cpu"}, true)).kind, TransportKind::Solo);
   EXPECT_EQ(chosen(topology_of({"cpu", "cpu"}, true)).kind, TransportKind::Shm);
   EXPECT_EQ(chosen(topology_of({"cuda:0 of host 0", "cuda:1 of host 0"}, true)).kind, TransportKind::Nccl);
   EXPECT_EQ(chosen(topology_of({"cuda:0 of host 0", "cuda:0 of host 1"}, true, 2)).kind, TransportKind::Nccl);
-  EXPECT_EQ(chosen(topology_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true)).why,
-            "2 ranks that share GPUs, on one host");
+  const auto shared = chosen(topology_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true));
+  EXPECT_EQ(shared.kind, TransportKind::Shm);
+  EXPECT_TRUE(says(shared.why, {"2 ranks", "share GPUs"}));
   EXPECT_EQ(chosen(topology_of({"cuda:0 of host 0", "cuda:1 of host 0"}, false)).kind, TransportKind::Shm);
-  EXPECT_EQ(message_of([&] {
-              chosen(topology_of({"cpu", "cpu"}, true, 2));
-            }),
-            "transport: shm joins the ranks of one host, but this run has 2");
+  EXPECT_TRUE(throws(ErrorKind::Config, {"shm", "one host", "2 hosts"}, [&] {
+    chosen(topology_of({"cpu", "cpu"}, true, 2));
+  }));
 }
 
-TEST(Transport, AskedForByNameIsThatOneOrAnError) {
-  const auto message = [](TransportKind kind, const Topology& topology) {
-    return message_of([&] { choose_transport(kind, topology); });
+TEST(Transport, RequestedByNameIsThatOneOrAnError) {
+  const auto rejects = [](Facts facts, TransportKind kind, const Topology& topology) {
+    return throws(ErrorKind::Config, facts, [&] { choose_transport(kind, topology); });
   };
   EXPECT_EQ(choose_transport(TransportKind::Shm, topology_of({"cpu"}, false)).kind, TransportKind::Shm);
   EXPECT_EQ(choose_transport(TransportKind::Nccl, topology_of({"cuda:0 of host 0"}, true)).kind, TransportKind::Nccl);
-  EXPECT_EQ(message(TransportKind::Nccl, topology_of({"cuda:0 of host 0"}, false)), "transport: nccl is not there");
-  EXPECT_EQ(message(TransportKind::Nccl, topology_of({"cpu"}, true)),
-            "transport: nccl moves CUDA tensors, but the ranks run on cpu");
-  EXPECT_EQ(message(TransportKind::Nccl, topology_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true)),
-            "transport: nccl wants a GPU for each rank, but the ranks run on cuda:0 of host 0, cuda:0 of host 0");
-  EXPECT_EQ(message(TransportKind::Solo, topology_of({"cpu", "cpu"}, true)),
-            "transport: solo is for one rank, but this run has 2");
+  EXPECT_TRUE(rejects({"nccl", "not available"}, TransportKind::Nccl, topology_of({"cuda:0 of host 0"}, false)));
+  EXPECT_TRUE(rejects({"nccl", "CUDA", "cpu"}, TransportKind::Nccl, topology_of({"cpu"}, true)));
+  EXPECT_TRUE(rejects({"nccl", "GPU per rank", "cuda:0 of host 0, cuda:0 of host 0"}, TransportKind::Nccl,
+                      topology_of({"cuda:0 of host 0", "cuda:0 of host 0"}, true)));
+  EXPECT_TRUE(rejects({"solo", "one rank", "2"}, TransportKind::Solo, topology_of({"cpu", "cpu"}, true)));
 }
 
-TEST(Communicator, CountsWhatItDoes) {
+TEST(Communicator, CountsCollectivesAndBytes) {
   Communicator comm = Communicator::join();
   comm.all_reduce(torch::ones(10)).wait();
   comm.broadcast(torch::ones(5, torch::kDouble)).wait();
@@ -106,9 +108,9 @@ TEST(Communicator, CountsWhatItDoes) {
 
 TEST(Communicator, BelongsToOneThread) {
   Communicator comm = Communicator::join();
-  std::string message;
-  std::thread([&] { message = message_of([&] { comm.barrier(); }); }).join();
-  EXPECT_EQ(message, "barrier: called from a second thread");
+  std::thread([&] {
+    EXPECT_TRUE(throws(ErrorKind::Comm, {"barrier", "second thread"}, [&] { comm.barrier(); }));
+  }).join();
   comm.barrier();
 }
 
@@ -120,7 +122,7 @@ TEST(Communicator, MayBeUsedInABackwardPass) {
   EXPECT_EQ(comm.stats().collectives, 1);
 }
 
-TEST(Communicator, SaysWhatTravelsHow) {
+TEST(Communicator, ReportsItsTransportAndWhy) {
   run_ranks(2, [](const World&) {
     Communicator comm = Communicator::join();
     EXPECT_EQ(comm.transport_name(), "shm");
@@ -132,21 +134,21 @@ TEST(Communicator, SaysWhatTravelsHow) {
 TEST(Communicator, IsJoinedOnce) {
   run_ranks(2, [](const World&) {
     { Communicator first = Communicator::join(); }
-    EXPECT_EQ(message_of([] { Communicator::join(); }), "join: this process has joined the other ranks before");
+    EXPECT_TRUE(throws(ErrorKind::Comm, {"join", "already"}, [] { Communicator::join(); }));
   });
 }
 
-TEST(Communicator, HasNoMemoryForNonsense) {
+TEST(Communicator, RejectsImpossibleSizes) {
   run_ranks(2, [](const World&) {
     Communicator comm = Communicator::join();
-    EXPECT_EQ(message_of([&] { comm.empty(std::int64_t{1} << 62, torch::kFloat); }),
-              "empty: a tensor of 4611686018427387904 elements");
-    EXPECT_EQ(message_of([&] { comm.empty(-1, torch::kFloat); }), "empty: a tensor of -1 elements");
+    EXPECT_TRUE(throws(ErrorKind::Comm, {"empty", "4611686018427387904 elements"},
+                       [&] { comm.empty(std::int64_t{1} << 62, torch::kFloat); }));
+    EXPECT_TRUE(throws(ErrorKind::Comm, {"empty", "-1 elements"}, [&] { comm.empty(-1, torch::kFloat); }));
   });
 }
 
-// Whichever thread comes second is told; nothing is damaged.
-TEST(Communicator, ToldToWaitByTwoThreadsAtOnceRefusesOne) {
+// The second thread gets an Error; the state stays valid.
+TEST(Communicator, RejectsOneOfTwoThreadsThatWaitAtOnce) {
   run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();
     const Tensor tensor = torch::ones(8);
@@ -165,7 +167,7 @@ TEST(Communicator, ToldToWaitByTwoThreadsAtOnceRefusesOne) {
   });
 }
 
-TEST(Communicator, TakesTensorsOfAnySizeInPieces) {
+TEST(Communicator, SplitsLargeTensorsIntoPieces) {
   run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();
     const std::int64_t count = (std::int64_t{65} << 20) / 4 + 3;  // 65 MiB, and a little
@@ -180,7 +182,7 @@ TEST(Communicator, TakesTensorsOfAnySizeInPieces) {
 }
 
 // Summed as bfloat16, 256 + 1 would stay 256.
-TEST(Communicator, WidensSixteenBitTypesWhileItSums) {
+TEST(Communicator, Accumulates16BitTypesInFloat) {
   run_ranks(3, [](const World& world) {
     Communicator comm = Communicator::join();
     const Tensor tensor = torch::full({5}, world.is_main() ? 256 : 1, torch::kBFloat16);
@@ -189,7 +191,7 @@ TEST(Communicator, WidensSixteenBitTypesWhileItSums) {
   });
 }
 
-// (1e8 + 1) + (-1e8 + 1) is 0 in float, where one after the other would give 1.
+// (1e8 + 1) + (-1e8 + 1) is 0 in float; from left to right it would be 1.
 TEST(Communicator, SumsAlongATreeOverTheRanks) {
   run_ranks(4, [](const World& world) {
     Communicator comm = Communicator::join();
@@ -200,7 +202,7 @@ TEST(Communicator, SumsAlongATreeOverTheRanks) {
   });
 }
 
-TEST(Communicator, AndItsDuplicateMayBeUsedInDifferentOrders) {
+TEST(Communicator, AndItsDuplicateAreOrderedIndependently) {
   run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();
     Communicator other = comm.duplicate();
@@ -216,7 +218,7 @@ TEST(Communicator, AndItsDuplicateMayBeUsedInDifferentOrders) {
   });
 }
 
-TEST(Communicator, ToldOfOtherShapesSaysSoOnEveryRank) {
+TEST(Communicator, ReportsDifferentShapesOnEveryRank) {
   const auto ends = run_ranks_to_end(
       2,
       [](const World& world) {
@@ -224,8 +226,8 @@ TEST(Communicator, ToldOfOtherShapesSaysSoOnEveryRank) {
         comm.all_gather_uneven(world.is_main() ? torch::ones({2, 6}) : torch::ones({2, 3, 2}));
       },
       60s);
-  expect_error(ends, {0}, "all_gather_uneven: Float [2, 6] here, but a tensor of another shape on rank 1");
-  expect_error(ends, {1}, "all_gather_uneven: Float [2, 3, 2] here, but a tensor of another shape on rank 0");
+  expect_error(ends, {0}, {"all_gather_uneven", "Float [2, 6]", "rank 1"});
+  expect_error(ends, {1}, {"all_gather_uneven", "Float [2, 3, 2]", "rank 0"});
 }
 
 TEST(Communicator, NamesBothSidesWhenRanksDisagree) {
@@ -241,9 +243,9 @@ TEST(Communicator, NamesBothSidesWhenRanksDisagree) {
         }
       },
       60s);
-  expect_error(ends, {0, 1, 2}, "comm: the ranks do not agree on collective ");
-  expect_error(ends, {0, 1, 2}, "all_reduce (sum) of 5 float elements");
-  expect_error(ends, {0, 1, 2}, "broadcast of 5 long elements from rank 1");
+  expect_error(ends, {0, 1, 2}, {"do not agree on collective"});
+  expect_error(ends, {0, 1, 2}, {"all_reduce (sum) of 5 float elements"});
+  expect_error(ends, {0, 1, 2}, {"broadcast of 5 long elements from rank 1"});
 }
 
 TEST(Communicator, NamesARankThatEndsEarly) {
@@ -255,11 +257,10 @@ TEST(Communicator, NamesARankThatEndsEarly) {
       },
       60s);
   EXPECT_TRUE(ends[1].status.ok());
-  expect_error(ends, {0, 2}, "comm: rank 1 was lost (it left after 4 collectives)");
-  expect_error(ends, {0, 2}, "even_batches");
+  expect_error(ends, {0, 2}, {"rank 1 was lost", "after 4 collectives", "even_batches"});
 }
 
-TEST(Communicator, NamesARankThatExitsInMidRun) {
+TEST(Communicator, NamesARankThatExitsInTheMiddle) {
   const auto ends = run_ranks_to_end(
       3,
       [](const World& world) {
@@ -269,11 +270,11 @@ TEST(Communicator, NamesARankThatExitsInMidRun) {
         comm.all_reduce(torch::ones(8)).wait();
       },
       60s);
-  expect_error(ends, {0, 2}, "comm: rank 1 was lost (its process is gone)");
+  expect_error(ends, {0, 2}, {"rank 1 was lost", "process"});
 }
 
-// It has no descriptor left to open the new memory with.
-TEST(Communicator, NamesARankThatFailsOnItsWayToADuplicate) {
+// It has no file descriptor left for the new shared memory.
+TEST(Communicator, NamesARankThatFailsInDuplicate) {
   const auto ends = run_ranks_to_end(
       3,
       [](const World& world) {
@@ -285,8 +286,8 @@ TEST(Communicator, NamesARankThatFailsOnItsWayToADuplicate) {
         comm.duplicate();
       },
       60s);
-  expect_error(ends, {1}, "cannot be opened");
-  expect_error(ends, {0, 2}, "comm: rank 1 was lost");
+  expect_error(ends, {1}, {"cannot be opened"});
+  expect_error(ends, {0, 2}, {"rank 1 was lost"});
 }
 
 TEST(Communicator, NamesARankThatIsKilled) {
@@ -300,10 +301,10 @@ TEST(Communicator, NamesARankThatIsKilled) {
         }
       },
       60s);
-  expect_error(ends, {0, 1, 3}, "comm: rank 2 was lost (its process is gone)");
+  expect_error(ends, {0, 1, 3}, {"rank 2 was lost", "process"});
 }
 
-TEST(Communicator, NamesTheRanksThatDoNotComeInTime) {
+TEST(Communicator, NamesTheRanksThatTimeOut) {
   const auto ends = run_ranks_to_end(
       3,
       [](const World& world) {
@@ -312,7 +313,7 @@ TEST(Communicator, NamesTheRanksThatDoNotComeInTime) {
         comm.all_reduce(torch::ones(8)).wait();
       },
       5s);
-  expect_error(ends, {0}, "comm: ranks 1, 2 did not come to all_reduce (sum) of 8 float elements");
+  expect_error(ends, {0}, {"300ms", "ranks 1, 2", "all_reduce (sum) of 8 float elements", "tandem stack", "--timeout"});
 }
 
 }  // namespace

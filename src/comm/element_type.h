@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-// Of a type that a Communicator lets pass.
+// For the types that Communicator supports.
 ElementType element_type(const torch::Tensor& tensor);
 
 inline ElementOp element_op(ReduceOp op) {

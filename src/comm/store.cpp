@@ -1,5 +1,6 @@
+#include "comm/store.h"
+
 #include <tandem/error.h>
-#include <tandem/store.h>
 #include <tandem/units.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ using std::chrono::milliseconds;
 
 namespace detail {
 
-// Runs an operation on the table, and says in our words what c10d says when it fails.
+// Runs an operation on the store and turns c10d's exceptions into Errors.
 template <class Operation>
 auto translated(const std::string& what, Operation operation) {
   try {
@@ -28,11 +29,11 @@ auto translated(const std::string& what, Operation operation) {
   } catch (const c10::Error& error) {
     const std::string_view text = error.what_without_backtrace();
     fail(ErrorKind::Comm, str("store: lost while ", what, ": ", text.substr(0, text.find('\n'))),
-         "rank 0 hosts the store and has probably ended; look at its output");
+         "rank 0 hosts the store and has probably exited; check its output");
   }
 }
 
-// The connection to the table, as the host or as a client of it.
+// The connection to the store, as its host or as a client.
 class StoreClient {
  public:
   StoreClient(const WorkerEnv& env, milliseconds timeout);
@@ -53,7 +54,7 @@ class StoreClient {
     return translated(str("adding to '", key, '\''), [&] { return table_->add(key, amount); });
   }
 
-  // False when nobody has set it by then.
+  // False if the key is not set by the deadline.
   bool wait(const std::string& key, const Deadline& deadline) {
     return translated(str("waiting for '", key, '\''), [&] {
       try {
@@ -73,7 +74,7 @@ class StoreClient {
     return {value.begin(), value.end()};
   }
 
-  // A meeting: each rank arrives once; false when some have not by then.
+  // A barrier: every rank arrives once; false if some rank has not by the deadline.
   void arrive(const std::string& meeting) {
     if (add(str(meeting, "/count"), 1) == world_.size) set(str(meeting, "/all"), "");
   }
@@ -104,7 +105,7 @@ StoreClient::~StoreClient() {
     arrive("left");
     if (hosts_ && !has_failed) wait_for_everyone("left", Deadline(timeout_));
   } catch (const Error&) {
-    // A peer or the host is gone already: there is nobody left to wait for.
+    // The store is gone: there is nothing to wait for.
   }
 }
 
@@ -120,18 +121,18 @@ c10::intrusive_ptr<c10d::Store> StoreClient::connect(const WorkerEnv& env) const
   options.waitWorkers = false;
   options.timeout = timeout_;
   try {
-    // Each attempt of a restarted run sees a table of its own.
+    // Each attempt of a restarted run has its own keys.
     return c10::make_intrusive<c10d::PrefixStore>(str("tandem/", env.restart_count),
                                                   c10::make_intrusive<c10d::TCPStore>(env.master_addr, options));
   } catch (const c10::Error&) {
     const std::string address = str(env.master_addr, ':', env.master_port);
     if (hosts_) {
       fail(ErrorKind::Rendezvous, str("rendezvous: rank 0 cannot host the store at ", address),
-           "another program may hold that port; `tandem run` picks a free one");
+           "another program may use that port; `tandem run` picks a free one");
     }
     fail(ErrorKind::Rendezvous,
          str("rendezvous: the store at ", address, " was not reached within ", duration_text(timeout_)),
-         "rank 0 hosts it: look for its error, and check MASTER_ADDR and MASTER_PORT");
+         "rank 0 hosts it: check its output, MASTER_ADDR and MASTER_PORT");
   }
 }
 
@@ -147,12 +148,12 @@ void wait_for_all(detail::StoreClient& client) {
   }
   if (missing.empty()) return;
   fail(ErrorKind::Rendezvous,
-       str("rendezvous: of ", client.world().size, " ranks, ", missing.size(), " did not come within ",
+       str("rendezvous: of ", client.world().size, " ranks, ", missing.size(), " did not join within ",
            duration_text(client.timeout()), ": ", join(missing, ", ")),
-       "look at the output of those ranks");
+       "check the output of those ranks");
 }
 
-// Keys of users, apart from ours.
+// Separates the keys of callers from the ones used here.
 std::string user_key(const std::string& key) { return str("user/", key); }
 
 }  // namespace
@@ -177,7 +178,7 @@ void Store::set(const std::string& key, const std::string& value) { client_->set
 std::string Store::get(const std::string& key) {
   if (client_->wait(user_key(key), Deadline(client_->timeout()))) return client_->get(user_key(key));
   fail(ErrorKind::Timeout, str("store: nobody set '", key, "' within ", duration_text(client_->timeout())),
-       "a rank that should have set it may have failed; look at its output");
+       "the rank that should have set it may have failed; check its output");
 }
 
 std::int64_t Store::add(const std::string& key, std::int64_t amount) { return client_->add(user_key(key), amount); }
@@ -189,7 +190,7 @@ std::int64_t Store::sum(const std::string& key, std::int64_t value) {
   if (client_->wait_for_everyone(total, Deadline(client_->timeout()))) return client_->add(total, 0);
   fail(ErrorKind::Timeout,
        str("store: not all ranks came to the sum '", key, "' within ", duration_text(client_->timeout())),
-       "every rank must call it; look at the output of those that did not");
+       "every rank must call it; check the output of those that did not");
 }
 
 std::vector<std::string> Store::gather(const std::string& key, const std::string& value) {

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <tandem/store.h>
-
 #include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "comm/store.h"
 
 namespace tandem::detail {
 
-// What lies behind a Store, for c10d's own classes.
+// The c10d store behind a Store, for ProcessGroupNCCL.
 struct StoreTable {
   static c10::intrusive_ptr<c10d::Store> of(Store& store);
 };

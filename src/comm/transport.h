@@ -1,7 +1,6 @@
 #pragma once
 
 #include <tandem/communicator.h>
-#include <tandem/work.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -10,9 +9,9 @@
 
 namespace tandem {
 
-// How tensors travel between the ranks: the one seam of comm/. A Communicator has checked what it passes on: tensors
-// are contiguous, of a type that can be reduced (bool comes as uint8), and fit together; calls come from one thread at
-// a time. All ranks make the same calls; a transport that sees that they did not throws an Error on every rank.
+// The interface of the transports: solo, shm, nccl. The Communicator has checked the arguments: tensors are contiguous,
+// of a supported type (bool is passed as uint8) and of matching sizes; calls come from one thread at a time. All ranks
+// make the same calls; a transport that detects a mismatch throws an Error on every rank.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -25,22 +24,25 @@ class Transport {
   virtual Work broadcast(torch::Tensor buffer, int root) = 0;
   virtual Work barrier() = 0;
 
-  // Memory for buffers that need no copy, where the device of `options` allows it.
+  // A 1-D tensor that collectives use without a copy, where the device of `options` allows it.
   virtual torch::Tensor empty(std::int64_t count, const torch::TensorOptions& options) = 0;
 
-  // Where tensors lie that travel best.
+  // The device whose tensors need no staging.
   virtual torch::Device device() const = 0;
 
-  // Between the same ranks, with an order of its own. All ranks call it.
+  // A second transport of the same ranks, ordered independently. All ranks call it.
   virtual std::unique_ptr<Transport> duplicate() = 0;
 
   virtual void set_step(std::int64_t step) = 0;
 
-  // Blocks until what was waited for is really there; an Error if a collective has failed. On a GPU `wait` only orders.
+  // Blocks until the collectives that were waited for have completed on the device; throws if one has failed.
   virtual void confirm() = 0;
 
-  // True once a collective has failed: the ranks will not meet again.
+  // True once a collective has failed; later ones fail too.
   virtual bool failed() const = 0;
 };
+
+// A communicator over a transport made by the caller: for tests and benchmarks. It belongs to the calling thread.
+Communicator communicator_over(const World& world, torch::Device device, std::unique_ptr<Transport> transport);
 
 }  // namespace tandem

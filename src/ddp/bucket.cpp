@@ -9,15 +9,15 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kAlignment = 64;  // bytes: a cache line, and what vector instructions load at best speed
+constexpr std::int64_t kAlignment = 64;  // bytes: a cache line, and the best alignment for vector loads
 
 std::int64_t aligned(std::int64_t count, std::int64_t element_size) {
   const std::int64_t unit = kAlignment / element_size;
   return (count + unit - 1) / unit * unit;
 }
 
-// As autograd would lay out the gradient itself, so that copies and updates run through memory in order. Detached: not
-// a view for autograd, which forbids things such as the detach_() of zero_grad() for views.
+// With the strides that autograd would give the gradient, so that copies and updates access memory sequentially.
+// Detached, because autograd forbids in-place operations such as the detach_() of zero_grad() on views.
 Tensor slice_for(const Tensor& parameter, const Tensor& flat, std::int64_t offset) {
   if (!parameter.is_non_overlapping_and_dense()) {
     return flat.narrow(0, offset, parameter.numel()).view(parameter.sizes()).detach();
@@ -58,7 +58,7 @@ std::int64_t Bucket::reduce(Communicator& comm, double divisor) {
     work = comm.all_reduce(flat, ReduceOp::Sum, divisor);
     return static_cast<std::int64_t>(flat.nbytes());
   }
-  // The mean travels: 16 bits may not hold the sum.
+  // Divide before sending: the sum may overflow 16 bits.
   const double size = comm.world().size;
   torch::div_out(wire, flat, torch::scalar_tensor(size, flat.options()));
   work = comm.all_reduce(wire).then([flat = flat, wire = wire, factor = size / divisor] {

@@ -11,19 +11,19 @@
 
 namespace tandem {
 
-// Gradients that travel as one: the memory in which they lie side by side.
+// Gradients that are reduced together, in contiguous memory.
 struct Bucket {
   torch::Tensor flat;
-  torch::Tensor wire;                 // travels instead of `flat`, if it is defined
-  std::vector<torch::Tensor> slices;  // of `flat`, one for each parameter and laid out like it
-  torch::Tensor extra;                // the end of `flat`
+  torch::Tensor wire;                 // if defined: sent instead of `flat`
+  std::vector<torch::Tensor> slices;  // views of `flat`, one per parameter, with its strides
+  torch::Tensor extra;                // the tail of `flat`
   Work work;
 
-  // Makes `flat` the sum over the ranks, divided; returns the count of bytes that travel. `work` says when it is done.
+  // Starts the all-reduce of `flat` (sum over the ranks, divided by `divisor`) as `work`; returns the bytes sent.
   std::int64_t reduce(Communicator& comm, double divisor);
 };
 
-// For parameters of one type, and `num_extra` numbers that travel along.
+// For parameters of one type, plus `num_extra` elements that are reduced with them.
 Bucket make_bucket(std::span<const torch::Tensor> parameters, std::int64_t num_extra, WireType wire,
                    Communicator& comm);
 

@@ -10,7 +10,7 @@ namespace {
 struct PlannedBucket {
   std::vector<std::size_t> members;
   std::uint64_t bytes = 0;
-  std::size_t full_at = 0;  // the place in the order of its last member
+  std::size_t full_at = 0;  // position of its last member in the order
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ struct GradientSize {
 
 using BucketPlan = std::vector<std::vector<std::size_t>>;  // the gradients of each bucket, by index
 
-// Which gradients travel together. They become ready in `order`; a bucket holds gradients of one type and closes when
-// it has reached its cap. Buckets come in the order in which they will be full.
+// Assigns gradients, which become ready in `order`, to buckets. A bucket holds gradients of one type and is closed when
+// it reaches its cap. Buckets are sorted by the time at which they are complete.
 BucketPlan plan_buckets(std::span<const GradientSize> gradients, std::span<const std::size_t> order, Bytes first_cap,
                         Bytes cap);
 

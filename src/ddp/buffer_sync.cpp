@@ -14,7 +14,7 @@ using torch::Tensor;
 
 constexpr std::int64_t kPieceBytes = 25 << 20;
 
-// The elements `begin` to `end` of all tensors laid end to end, as parts of these tensors.
+// Elements [begin, end) of the concatenated tensors, as views of them.
 std::vector<Tensor> parts_between(std::span<const Tensor> tensors, std::int64_t begin, std::int64_t end) {
   std::vector<Tensor> parts;
   std::int64_t at = 0;
@@ -29,7 +29,7 @@ std::vector<Tensor> parts_between(std::span<const Tensor> tensors, std::int64_t 
 
 using Collective = std::function<Work(const Tensor& flat)>;
 
-// One collective for many tensors, or a few where they are large: all have one type and one dimension.
+// Runs a collective on the concatenation of 1-D tensors of one type, in pieces of kPieceBytes.
 void run_in_pieces(std::span<const Tensor> tensors, Communicator& comm, const Collective& collective) {
   std::int64_t count = 0;
   for (const Tensor& tensor : tensors) count += tensor.numel();
@@ -50,7 +50,7 @@ void run_in_pieces(std::span<const Tensor> tensors, Communicator& comm, const Co
   }
 }
 
-// The same for tensors of any shape, seen as elements of `type`.
+// The same for tensors of any shape, viewed as elements of `type`.
 void run_together(std::span<const Tensor> tensors, torch::ScalarType type, Communicator& comm,
                   const Collective& collective) {
   const torch::NoGradGuard no_grad;

@@ -8,10 +8,10 @@
 
 namespace tandem {
 
-// Every rank gets the values of rank 0. Tensors of all types travel together.
+// Broadcasts tensors of any types from rank 0, in few collectives.
 void broadcast_together(std::span<const torch::Tensor> tensors, Communicator& comm);
 
-// Makes the buffers of all ranks equal, in the way that was asked for.
+// Makes the buffers of all ranks equal.
 void sync_buffers(std::span<const torch::Tensor> buffers, BufferSync how, Communicator& comm);
 
 }  // namespace tandem

@@ -78,15 +78,13 @@ void expect_buffers(BufferSync how, const std::vector<double>& mean, const std::
   });
 }
 
-TEST(Buffers, AreThoseOfRank0AfterASynchronisedPass) {
+TEST(Buffers, AreThoseOfRank0AfterASynchronizedPass) {
   expect_buffers(BufferSync::Broadcast, {1, 1, 1}, {100, 100, 100});
 }
 
-TEST(Buffers, AreAveragedWhereAskedIfTheyAreFloatingPoint) {
-  expect_buffers(BufferSync::Average, {2, 2, 2}, {100, 100, 100});
-}
+TEST(Buffers, AreAveragedOnRequestIfFloatingPoint) { expect_buffers(BufferSync::Average, {2, 2, 2}, {100, 100, 100}); }
 
-TEST(Buffers, AreLeftAloneWhereAsked) { expect_buffers(BufferSync::Off, {1, 2, 3}, {100, 200, 300}); }
+TEST(Buffers, StayLocalOnRequest) { expect_buffers(BufferSync::Off, {1, 2, 3}, {100, 200, 300}); }
 
 }  // namespace
 }  // namespace tandem

@@ -1,4 +1,4 @@
-#include <tandem/check_replicas.h>
+#include <tandem/ddp.h>
 #include <tandem/error.h>
 #include <torch/nn/module.h>
 #include <torch/utils.h>
@@ -16,23 +16,23 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kPiece = 1 << 18;  // elements, so that what is computed on the way stays small
+constexpr std::int64_t kPiece = 1 << 18;  // elements; limits the size of temporaries
 constexpr std::int64_t kOdd = 0x5851F42D4C957F2D;
 
-// Units of at most 32 bits: times an odd number, no bit of them is lost from a sum of 64 bits.
+// The tensor as integers of at most 32 bits: multiplied by an odd number, each bit affects the 64-bit sum.
 Tensor bits_of(const Tensor& tensor) {
   const Tensor flat = tensor.detach().contiguous().reshape(-1);
   const bool is_wide = flat.element_size() >= 4;
   return flat.view(is_wide ? torch::kInt : flat.element_size() == 2 ? torch::kShort : torch::kByte);
 }
 
-// Odd numbers without a pattern, one for each place of a piece.
+// Pseudo-random odd weights, one per position in a piece.
 Tensor place_weights(torch::Device device) {
   const Tensor place = torch::arange(1, kPiece + 1, torch::TensorOptions(torch::kLong).device(device)) * kOdd;
   return torch::bitwise_xor(place, torch::bitwise_right_shift(place, 29)).mul_(kOdd).bitwise_or_(1);
 }
 
-// Equal bits give equal hashes; a single bit that differs always gives another. It is computed where the tensor is.
+// A hash of the bits, computed on the device of the tensor. A single changed bit always changes the hash.
 Tensor hash_of(const Tensor& tensor, const Tensor& weights) {
   const Tensor bits = bits_of(tensor);
   Tensor hash = torch::zeros({}, weights.options());
@@ -57,26 +57,26 @@ void check_same_count(const std::vector<std::string>& hashes) {
     fail(ErrorKind::Comm,
          str("check_replicas: the module has ", hashes[0].size() / 8, " tensors on rank 0, and ",
              hashes[rank].size() / 8, " on rank ", rank),
-         "give it the same module on every rank");
+         "pass the same module on every rank");
   }
 }
 
-struct Opinions {
+struct Agreement {
   std::vector<int> most;
   std::vector<int> others;
 };
 
-// Which ranks agree with most of them; among equals with the lowest.
-Opinions compare(const std::vector<std::string_view>& hashes) {
+// The ranks with the most common hash (in a tie, that of the lowest rank), and the others.
+Agreement compare(const std::vector<std::string_view>& hashes) {
   std::map<std::string_view, int> votes;
   for (const std::string_view hash : hashes) ++votes[hash];
   const auto by_votes = [&](std::string_view a, std::string_view b) { return votes[a] < votes[b]; };
   const std::string_view winner = *std::max_element(hashes.begin(), hashes.end(), by_votes);
-  Opinions opinions;
+  Agreement agreement;
   for (std::size_t rank = 0; rank < hashes.size(); ++rank) {
-    (hashes[rank] == winner ? opinions.most : opinions.others).push_back(static_cast<int>(rank));
+    (hashes[rank] == winner ? agreement.most : agreement.others).push_back(static_cast<int>(rank));
   }
-  return opinions;
+  return agreement;
 }
 
 }  // namespace
@@ -96,13 +96,13 @@ void check_replicas(const torch::nn::Module& module, Communicator& comm) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     std::vector<std::string_view> of_ranks;
     for (const std::string& theirs : all) of_ranks.push_back(std::string_view(theirs).substr(i * 8, 8));
-    const Opinions opinions = compare(of_ranks);
-    if (opinions.others.empty()) continue;
+    const Agreement agreement = compare(of_ranks);
+    if (agreement.others.empty()) continue;
     fail(ErrorKind::Comm,
-         str("check_replicas: ", tensors[i].first, " has other bits on ", ranks_text(opinions.others), " than on ",
-             ranks_text(opinions.most)),
-         "something changed it on some ranks only: look for a step, a clipping or a load that not every rank makes, "
-         "and for random numbers that differ over the ranks");
+         str("check_replicas: ", tensors[i].first, " has other bits on ", ranks_text(agreement.others), " than on ",
+             ranks_text(agreement.most)),
+         "look for work that only some ranks do (an optimizer step, clipping, loading weights) and for random numbers "
+         "that differ between ranks");
   }
 }
 

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <tandem/check_replicas.h>
 #include <tandem/ddp.h>
 #include <torch/torch.h>
 
@@ -12,7 +11,7 @@ namespace {
 
 using torch::Tensor;
 
-// Each rank holds its own `value`; the ranks are equal where the check finds nothing.
+// The error of the check if each rank has its own `value`; empty if all are equal.
 std::string difference(const Tensor& value, Communicator& comm) {
   torch::nn::Module module;
   module.register_buffer("value", value);
@@ -31,39 +30,38 @@ TEST(D10, ReplicasThatDriftAreCaught) {
 
     ddp.module()->zero_grad();
     ddp.forward(world.rank + 1.0).backward();
-    if (world.rank == 2) model->weights[1].mutable_grad().mul_(1.001);  // such as a clipping on one rank only
+    if (world.rank == 2) model->weights[1].mutable_grad().mul_(1.001);  // for example clipping on one rank only
     optimizer.step();
     const Error error = error_of([&] { check_replicas(*model, comm); });
     EXPECT_EQ(error.kind(), ErrorKind::Comm);
-    EXPECT_EQ(error.message(), "check_replicas: parameter p1 has other bits on rank 2 than on ranks 0, 1");
+    EXPECT_TRUE(says(error.message(), {"check_replicas", "parameter p1", "rank 2", "ranks 0, 1"}));
   });
 }
 
 TEST(CheckReplicas, NamesTheMinorityAndOfTwoRanksTheSecond) {
   run_ranks(4, [](const World& world) {
     Communicator comm = Communicator::join();
-    EXPECT_EQ(difference(torch::full({2}, std::vector{7, 8, 7, 9}[world.rank]), comm),
-              "check_replicas: buffer value has other bits on ranks 1, 3 than on ranks 0, 2");
-    EXPECT_EQ(difference(torch::full({2}, world.rank == 0 ? 5 : 6), comm),
-              "check_replicas: buffer value has other bits on rank 0 than on ranks 1-3");
+    EXPECT_TRUE(says(difference(torch::full({2}, std::vector{7, 8, 7, 9}[world.rank]), comm),
+                     {"buffer value", "ranks 1, 3", "ranks 0, 2"}));
+    EXPECT_TRUE(
+        says(difference(torch::full({2}, world.rank == 0 ? 5 : 6), comm), {"buffer value", "rank 0", "ranks 1-3"}));
   });
   run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();
-    EXPECT_EQ(difference(torch::full({2}, world.rank), comm),
-              "check_replicas: buffer value has other bits on rank 1 than on rank 0");
+    EXPECT_TRUE(says(difference(torch::full({2}, world.rank), comm), {"buffer value", "rank 1", "rank 0"}));
   });
 }
 
-TEST(CheckReplicas, NamesRanksWithModulesOfOtherSizes) {
+TEST(CheckReplicas, NamesRanksWithADifferentNumberOfTensors) {
   run_ranks(3, [](const World& world) {
     Communicator comm = Communicator::join();
     const auto model = weighted_sum(std::vector<std::int64_t>(world.rank == 2 ? 3 : 2, 4));
-    EXPECT_EQ(error_of([&] { check_replicas(*model, comm); }).message(),
-              "check_replicas: the module has 2 tensors on rank 0, and 3 on rank 2");
+    EXPECT_TRUE(says(error_of([&] { check_replicas(*model, comm); }).message(),
+                     {"check_replicas", "2 tensors on rank 0", "3 on rank 2"}));
   });
 }
 
-TEST(CheckReplicas, SeesEveryBitInEveryPlaceAndNothingElse) {
+TEST(CheckReplicas, SeesEveryBitAndNothingElse) {
   run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();
     const bool is_other = world.rank == 1;

@@ -20,14 +20,14 @@ std::string layout_text(const Tensor& tensor) {
   return text;
 }
 
-// One line for each parameter and buffer.
+// One line per parameter and buffer.
 std::vector<std::string> describe_model(const torch::nn::Module& module) {
   std::vector<std::string> lines;
   std::map<const void*, std::string> first_names;
   for (const auto& [name, tensor] : module.named_parameters().pairs()) {
     const auto [known, is_new] = first_names.try_emplace(tensor.unsafeGetTensorImpl(), name);
     lines.push_back(str("parameter ", name, ": ", layout_text(tensor), tensor.requires_grad() ? "" : ", frozen",
-                        is_new ? "" : str(", the same as ", known->second)));
+                        is_new ? "" : str(", tied to ", known->second)));
   }
   for (const auto& [name, tensor] : module.named_buffers().pairs()) {
     lines.push_back(str("buffer ", name, ": ", layout_text(tensor)));
@@ -47,7 +47,7 @@ std::string line_at(const std::vector<std::string>& lines, std::size_t index) {
   fail(ErrorKind::Comm,
        str("DistributedDataParallel: the ranks have different models: tensor ", index, " is ", line_at(expected, index),
            " on rank 0, and ", line_at(found, index), " on rank ", rank),
-       "make the same module on every rank, with the same settings and its layers registered in the same order");
+       "create the same module on every rank, with the same settings and its layers registered in the same order");
 }
 
 }  // namespace

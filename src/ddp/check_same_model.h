@@ -5,8 +5,8 @@
 
 namespace tandem {
 
-// All ranks must have the same parameters and buffers: names, order, types, shapes, strides, requires_grad, and which
-// are the same tensor. The Error names the first that differs, and what each side has, on every rank.
+// Checks that all ranks have the same parameters and buffers: names, order, types, shapes, strides, requires_grad and
+// tying. On every rank the Error names the first difference and both sides.
 void check_same_model(const torch::nn::Module& module, Communicator& comm);
 
 }  // namespace tandem

@@ -12,7 +12,7 @@
 namespace tandem::detail {
 namespace {
 
-// A parameter that several layers share comes once, under its first name.
+// A tied parameter appears once, under its first name.
 std::vector<NamedTensor> unique_parameters(const torch::nn::Module& module) {
   std::vector<NamedTensor> parameters;
   std::set<const void*> known;
@@ -31,7 +31,7 @@ void check_one_device(const torch::nn::Module& module) {
     fail(ErrorKind::Comm,
          str("DistributedDataParallel: the module is on several devices: ", first_name, " on ", first.device().str(),
              ", ", name, " on ", tensor.device().str()),
-         "move it to one, that of this rank: module->to(comm.device())");
+         "move it to the device of this rank: module->to(comm.device())");
   }
 }
 
@@ -51,7 +51,7 @@ std::vector<torch::Tensor> distinct_parameters(const torch::nn::Module& module) 
 
 DataParallel::DataParallel(const torch::nn::Module* module_or_none, Communicator& comm, const DdpOptions& options) {
   if (module_or_none == nullptr) {
-    fail(ErrorKind::Config, "DistributedDataParallel: there is no module", "make the module before it");
+    fail(ErrorKind::Config, "DistributedDataParallel: the module is null", "create the module first");
   }
   const torch::nn::Module& module = *module_or_none;
   check_one_device(module);

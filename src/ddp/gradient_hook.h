@@ -10,14 +10,14 @@
 
 namespace tandem {
 
-// As long as it lives, calls a function each time a backward pass has added to a parameter's `.grad`.
+// Calls a function each time a backward pass has accumulated into `.grad` of a parameter; removed by its destructor.
 class GradientHook {
  public:
   GradientHook(const torch::autograd::Variable& parameter, std::function<void()> call)
       : accumulator_(torch::autograd::impl::grad_accumulator(parameter)),
         key_(accumulator_->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
             [call = std::move(call)](const auto& outputs, const auto& grads) {
-              if (grads[0].defined()) call();  // a function may find late that it has none, as recompute does
+              if (grads[0].defined()) call();  // it may be undefined, for example from recompute
               return outputs;
             }))) {}
   GradientHook(GradientHook&&) noexcept = default;
@@ -29,7 +29,7 @@ class GradientHook {
  private:
   using Accumulator = decltype(torch::autograd::impl::grad_accumulator(torch::autograd::Variable()));
 
-  Accumulator accumulator_;  // the parameter itself holds it weakly only
+  Accumulator accumulator_;  // the parameter only holds a weak reference to it
   std::uintptr_t key_;
 };
 

@@ -29,12 +29,12 @@ Reducer::Reducer(const std::vector<NamedTensor>& parameters, std::vector<Tensor>
     }
   }
   if (slots_.empty()) {
-    fail(ErrorKind::Comm, "DistributedDataParallel: no parameter of the module needs a gradient",
-         "register its parameters and leave requires_grad on, or use the module without DistributedDataParallel");
+    fail(ErrorKind::Comm, "DistributedDataParallel: no parameter of the module requires grad",
+         "register its parameters with requires_grad, or use the module without DistributedDataParallel");
   }
 
   std::vector<std::size_t> order(slots_.size());
-  std::iota(order.rbegin(), order.rend(), 0);  // a backward pass begins with what was defined last
+  std::iota(order.rbegin(), order.rend(), 0);  // backward usually visits the layers in reverse order
   make_buckets(order);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     hooks_.emplace_back(slots_[i].parameter, [this, i] { on_gradient(i); });
@@ -69,8 +69,8 @@ void Reducer::make_buckets(std::span<const std::size_t> order) {
 
 void Reducer::check_last_pass() const {
   if (!pass_) return;
-  fail(ErrorKind::Comm, "DistributedDataParallel: the last backward pass did not come to its end",
-       "an exception ended it, so the ranks no longer do the same: end the run and resume from a checkpoint");
+  fail(ErrorKind::Comm, "DistributedDataParallel: the last backward pass did not complete",
+       "an exception interrupted it, and the ranks are out of step: stop the run and resume from a checkpoint");
 }
 
 void Reducer::begin_forward() {
@@ -85,20 +85,20 @@ bool Reducer::is_frozen() const {
   return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.parameter.requires_grad(); });
 }
 
-// What was changed since the buckets were made would silently stay out of them.
+// Later changes of the parameters would silently bypass the buckets.
 void Reducer::check_parameters() const {
   for (const auto& [name, parameter] : frozen_) {
     if (!parameter.requires_grad()) continue;
-    fail(ErrorKind::Comm, str("DistributedDataParallel: parameter ", name, " was frozen and now needs a gradient"),
-         "make a new DistributedDataParallel after changing requires_grad");
+    fail(ErrorKind::Comm, str("DistributedDataParallel: parameter ", name, " was frozen and now requires grad"),
+         "create the DistributedDataParallel after setting requires_grad");
   }
   for (const Slot& slot : slots_) {
     const Tensor& now = slot.parameter;
     const Tensor& then = slot.slice;
     if (now.sizes() == then.sizes() && now.dtype() == then.dtype() && now.device() == then.device()) continue;
     fail(ErrorKind::Comm,
-         str("DistributedDataParallel: parameter ", slot.name, " has changed its type, device or shape"),
-         "convert and move the module first, then make the DistributedDataParallel");
+         str("DistributedDataParallel: parameter ", slot.name, " has changed its dtype, device or shape"),
+         "convert and move the module before creating the DistributedDataParallel");
   }
 }
 
@@ -119,24 +119,24 @@ void Reducer::on_gradient(std::size_t index) {
 void Reducer::check_backward() const {
   if (torch::GradMode::is_enabled()) {
     fail(ErrorKind::Comm, "DistributedDataParallel: backward() was called with create_graph",
-         "gradients of gradients do not pass between ranks; take the inner gradient by torch::autograd::grad with "
+         "double backward is not reduced over the ranks; compute the inner gradient with torch::autograd::grad and "
          "create_graph, and call backward() without it");
   }
   if (pass_ && *pass_ != torch::autograd::get_current_graph_task_id()) {
-    fail(ErrorKind::Comm, "DistributedDataParallel: a gradient came from a backward pass inside the backward pass",
-         "recompute activations by tandem::recompute, which adds to no gradient inside");
+    fail(ErrorKind::Comm, "DistributedDataParallel: a backward pass was started inside the backward pass",
+         "use tandem::recompute for activation checkpointing");
   }
   if (!pass_ && num_forwards_ == 0) {
-    fail(ErrorKind::Comm, "DistributedDataParallel: a backward pass without a forward() of its own",
-         "for each backward() call forward() of the DistributedDataParallel, not of the bare module, and both inside "
-         "no_sync() or both outside; a block that calls backward() inside the backward pass needs tandem::recompute");
+    fail(ErrorKind::Comm, "DistributedDataParallel: backward() without a matching forward()",
+         "call forward() of the DistributedDataParallel, not of the bare module, once per backward(), and both inside "
+         "no_sync() or both outside; for activation checkpointing use tandem::recompute");
   }
 }
 
 void Reducer::begin_pass() {
   pass_ = torch::autograd::get_current_graph_task_id();
   --num_forwards_;
-  comm_.set_step(step_++);  // a rank that is a pass behind shows by it
+  comm_.set_step(step_++);  // lets the transport detect a rank that is a pass behind
   if (stats_.passes == 1) make_buckets(ready_order_);
   num_missing_.assign(buckets_.size(), 0);
   for (Slot& slot : slots_) {
@@ -147,13 +147,13 @@ void Reducer::begin_pass() {
   usage_.fill_(1);
 }
 
-// From here on the gradient lives in its bucket. One that has stayed there since the last pass need not move.
+// Makes `.grad` a view into its bucket; no copy if it still is one from the last pass.
 void Reducer::move_into_bucket(std::size_t index) {
   Slot& slot = slots_[index];
   Tensor& grad = slot.parameter.mutable_grad();
   if (grad.layout() != torch::kStrided) {
     fail(ErrorKind::Comm, str("DistributedDataParallel: the gradient of ", slot.name, " is sparse"),
-         "make that layer with sparse(false)");
+         "create that layer with sparse(false)");
   }
   if (!grad.is_set_to(slot.slice)) {
     slot.slice.copy_(grad);
@@ -168,7 +168,7 @@ void Reducer::mark_ready(std::size_t index) {
   if (stats_.passes == 0) ready_order_.push_back(index);
 }
 
-// In index order, even where they fill up in another one: every rank must start the same collectives in the same order.
+// In index order, even if they fill up in another order: every rank must start the same collectives in the same order.
 void Reducer::launch_full_buckets() {
   while (next_bucket_ < buckets_.size() && num_missing_[next_bucket_] == 0) {
     stats_.bytes += buckets_[next_bucket_++].reduce(comm_, divisor_);
@@ -190,8 +190,8 @@ void Reducer::complete_pass() {
   pass_.reset();
 }
 
-// For parameters that got no gradient in this pass. What passes under no_sync() left in `.grad` is due now. The others
-// are returned: peers get what `.grad` holds, or zeros, but `.grad` itself must not lie in the memory that is reduced.
+// For parameters without a gradient in this pass. Gradients accumulated under no_sync() are reduced now. The others are
+// returned: they contribute the present `.grad` or zeros, but `.grad` itself must not be in the memory that is reduced.
 std::vector<std::size_t> Reducer::fill_unused() {
   std::vector<std::size_t> unused;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -218,13 +218,13 @@ std::vector<std::size_t> Reducer::fill_unused() {
 void Reducer::wait_for_peers() {
   const Stopwatch watch;
   for (Bucket& bucket : buckets_) bucket.work.wait();
-  comm_.confirm();  // when backward() returns, gradients are right or it has thrown
+  comm_.confirm();  // backward() returns correct gradients or throws
   stats_.exposed += watch.elapsed();
 }
 
-// A parameter without a gradient here may have one elsewhere. If it has none on any rank, `.grad` stays as it was.
+// A parameter unused on this rank may be used on others. If no rank uses it, its `.grad` stays unchanged.
 void Reducer::take_from_peers(std::span<const std::size_t> unused) {
-  if (unused.empty()) return;  // reading the usage would make the host wait for the device
+  if (unused.empty()) return;  // reading the usage would synchronize host and device
   const Tensor usage = usage_.cpu();
   std::vector<std::string> names;
   for (const std::size_t i : unused) {
@@ -239,13 +239,14 @@ void Reducer::warn_of_unused(const std::string& names) {
   if (!warned_.insert(names).second) return;
   c10::warn(c10::Warning(
       c10::UserWarning(), {__func__, __FILE__, __LINE__},
-      str("DistributedDataParallel: on rank ", comm_.world().rank,
-          " the loss does not depend on these parameters, on other ranks it does; here they count as zero: ", names),
+      str("DistributedDataParallel: rank ", comm_.world().rank,
+          " did not use these parameters in the loss, but other ranks did; their gradient counts as zero here: ",
+          names),
       true));
 }
 
-// Gradients will become ready in about the order in which they did now. Rank 0's order counts, since all ranks need the
-// same buckets. They are made when the next pass begins: by then zero_grad() may have let go of the old ones.
+// Buckets are rebuilt in the order in which gradients became ready in the first pass on rank 0: all ranks need the same
+// buckets. They are rebuilt when the next pass begins, when zero_grad() may have released the old ones.
 void Reducer::agree_on_order() {
   const std::vector<std::int64_t> mine(ready_order_.begin(), ready_order_.end());
   const auto options = torch::TensorOptions(torch::kLong).device(usage_.device());

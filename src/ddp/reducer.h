@@ -21,12 +21,12 @@ namespace tandem {
 
 using NamedTensor = std::pair<std::string, torch::Tensor>;
 
-// Makes each gradient the mean (or the sum) over the ranks while the backward pass is still running. Gradients lie in
-// buckets, and a bucket leaves when all its gradients are there. A pass begins with the first gradient of a
+// Reduces gradients over the ranks while the backward pass is still running. Gradients are views into buckets; the
+// all-reduce of a bucket starts when all its gradients are ready. A pass begins with the first gradient of a
 // `backward()` and is complete when that returns.
 class Reducer : public std::enable_shared_from_this<Reducer> {
  public:
-  // `parameters`: each tensor once, all on one device; those that need no gradient are left out.
+  // `parameters`: each tensor once, all on one device; those without requires_grad are not reduced.
   Reducer(const std::vector<NamedTensor>& parameters, std::vector<torch::Tensor> buffers, Communicator& comm,
           const DdpOptions& options);
   Reducer(const Reducer&) = delete;
@@ -37,29 +37,28 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void finish();
   const DdpStats& stats() const { return stats_; }
 
-  // For train_step. The sum over the ranks is divided by the world size unless told otherwise; the number of the step
-  // grows by itself with each pass.
+  // For train_step. Defaults: the sum is divided by the world size; the step is incremented by each pass.
   void set_divisor(double divisor) { divisor_ = divisor; }
   void set_step(std::int64_t step) { step_ = step; }
 
-  // What a backward pass does with its gradients, for those that lie in `.grad` now.
+  // Reduces the present `.grad`s, as a backward pass would.
   void reduce();
 
   Communicator& comm() const { return comm_; }
   const DdpOptions& options() const { return options_; }
   const std::vector<torch::Tensor>& buffers() const { return buffers_; }
   std::vector<torch::Tensor> trained_parameters() const;
-  bool is_frozen() const;  // no parameter requires a gradient now, as while another part is trained
+  bool is_frozen() const;  // no parameter requires grad now, for example while another part is trained
 
  private:
-  // A parameter and the place of its gradient.
+  // A parameter and its slice of a bucket.
   struct Slot {
     std::string name;
     torch::Tensor parameter;
     torch::Tensor slice;
     std::size_t bucket = 0;
     bool is_ready = false;  // in this pass
-    bool has_news = false;  // a backward pass has added to `.grad` since the last synchronised one
+    bool has_news = false;  // `.grad` was accumulated since the last synchronized pass
   };
 
   void make_buckets(std::span<const std::size_t> order);
@@ -88,18 +87,18 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::vector<NamedTensor> frozen_;
   std::vector<torch::Tensor> buffers_;
   std::vector<Bucket> buckets_;
-  torch::Tensor usage_;  // travels with the last bucket: 1 for each parameter that has a gradient here
+  torch::Tensor usage_;  // reduced with the last bucket: 1 for each parameter used on this rank
 
-  std::optional<int> pass_;               // the graph task of the pass in progress
-  std::vector<std::size_t> num_missing_;  // gradients, for each bucket
+  std::optional<int> pass_;               // graph task of the pass in progress
+  std::vector<std::size_t> num_missing_;  // gradients not ready yet, per bucket
   std::size_t next_bucket_ = 0;
-  std::int64_t num_forwards_ = 0;  // that no backward pass has used up
-  bool is_awaited_ = false;        // no gradient has come since the last forward
+  std::int64_t num_forwards_ = 0;  // without a backward pass yet
+  bool is_awaited_ = false;        // no gradient since the last forward
   int no_sync_depth_ = 0;
   std::vector<std::size_t> ready_order_;  // of the first pass
-  std::set<std::string> warned_;          // the names in each warning so far
+  std::set<std::string> warned_;          // parameter names of the warnings so far
   DdpStats stats_;
-  std::vector<GradientHook> hooks_;  // go before what they use
+  std::vector<GradientHook> hooks_;  // last member: destroyed first
 };
 
 }  // namespace tandem

@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-// A model whose gradients are known: with input x, each element of the gradient of parameter number i is (i + 1) * x.
+// A model with known gradients: for input x, every element of the gradient of parameter i is (i + 1) * x.
 struct WeightedSum : torch::nn::Module {
   explicit WeightedSum(const std::vector<std::int64_t>& sizes, torch::ScalarType type = torch::kFloat) {
     for (const std::int64_t size : sizes) add(torch::zeros({size}, type));
@@ -21,7 +21,7 @@ struct WeightedSum : torch::nn::Module {
 
   void add(const torch::Tensor& value) { weights.push_back(register_parameter(str("p", weights.size()), value)); }
 
-  // With some parameters only, in that order; gradients become ready in the opposite one.
+  // Uses only some parameters, in that order; gradients become ready in reverse order.
   torch::Tensor forward(double x, const std::vector<std::size_t>& used) {
     torch::Tensor loss = torch::zeros({}, torch::kDouble);
     for (const std::size_t i : used) {
@@ -35,7 +35,7 @@ struct WeightedSum : torch::nn::Module {
     return forward(x, all);
   }
 
-  // The value that all elements of a gradient have. NaN: there is no gradient, or its elements differ.
+  // The common value of the elements of a gradient. NaN: no gradient, or the elements differ.
   double grad(std::size_t i) const {
     const torch::Tensor grad = weights[i].grad();
     const bool is_even = grad.defined() && grad.numel() > 0 && grad.min().equal(grad.max());

@@ -1,5 +1,5 @@
-#include <tandem/clip.h>
 #include <tandem/error.h>
+#include <tandem/optimizer.h>
 #include <torch/utils.h>
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kBlock = 16384;  // torch splits a sum of 32768 elements among threads
+constexpr std::int64_t kBlock = 16384;  // torch splits sums of 32768 and more elements among threads
 
 Tensor in_memory_order(const Tensor& tensor) {
   if (!tensor.is_non_overlapping_and_dense()) return tensor.reshape(-1);
   return tensor.as_strided({tensor.numel()}, {1});
 }
 
-// The norms of blocks and then their norm, not one long sum: the order of summation does not depend on the number of
-// threads, and a float32 sum over millions of squares is wrong in the third digit.
+// The norm of block norms: the order of summation does not depend on the number of threads, and a plain float32 sum of
+// millions of squares would be wrong in the third digit.
 Tensor block_norms(const Tensor& values) {
   const std::int64_t whole = values.numel() / kBlock * kBlock;
   Tensor rest = at::linalg_vector_norm(values.narrow(0, whole, values.numel() - whole)).view(1);
@@ -47,7 +47,8 @@ Tensor global_norm(std::span<const Tensor> gradients) {
 
 Tensor clip_coefficient(const Tensor& norm, double max_norm) {
   if (!(max_norm >= 0))
-    fail(ErrorKind::Config, str("clip: a gradient norm of at most ", max_norm), "give 0 for no clipping");
+    fail(ErrorKind::Config, str("clip: the maximum gradient norm is ", max_norm, "; it must be at least 0"),
+         "0 turns clipping off");
   if (max_norm == 0) return at::ones_like(norm, torch::kFloat);
   return (max_norm / (norm + 1e-6)).clamp_max(1).to(torch::kFloat);
 }

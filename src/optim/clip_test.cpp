@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <tandem/clip.h>
+#include <tandem/optimizer.h>
 #include <torch/torch.h>
 
 #include <cmath>
@@ -13,13 +13,13 @@ namespace {
 
 using torch::Tensor;
 
-TEST(GlobalNorm, IsThatOfAllGradientsTogether) {
+TEST(GlobalNorm, IsTheNormOfAllGradientsTogether) {
   const std::vector<Tensor> gradients = {torch::tensor({3.0F, 0.0F}), torch::tensor({{0.0F, 4.0F}, {12.0F, 0.0F}})};
   EXPECT_EQ(global_norm(gradients).item<float>(), 13);
   EXPECT_EQ(global_norm({}).item<float>(), 0);
 }
 
-TEST(GlobalNorm, CountsEveryElementOnceWhateverTheSizeAndTheOrderInMemory) {
+TEST(GlobalNorm, CountsEveryElementOnceForAnySizeAndMemoryFormat) {
   for (const std::int64_t size : {1, 16383, 16384, 16385, 32768, 50'001}) {
     EXPECT_FLOAT_EQ(global_norm(std::vector{torch::full({size}, 2.0F)}).item<float>(), 2 * std::sqrt(float(size)));
   }
@@ -29,13 +29,13 @@ TEST(GlobalNorm, CountsEveryElementOnceWhateverTheSizeAndTheOrderInMemory) {
   EXPECT_FLOAT_EQ(global_norm(std::vector{rows.select(1, 0)}).item<float>(), std::sqrt(748.0F));
 }
 
-TEST(GlobalNorm, OfManySmallGradientsGoesThroughASecondRoundOfBlocks) {
+TEST(GlobalNorm, OfManySmallGradientsNeedsASecondRoundOfBlocks) {
   const Tensor ones = torch::ones({40'000});
   EXPECT_EQ(global_norm(ones.split(1)).item<float>(), 200);
 }
 
-// One float32 sum over all of them is off by 0.4 %.
-TEST(GlobalNorm, IsRightOverMillions) {
+// A plain float32 sum would be off by 0.4 %.
+TEST(GlobalNorm, IsAccurateForMillionsOfElements) {
   EXPECT_NEAR(global_norm(std::vector{torch::full({5'000'000}, 0.1F)}).item<float>(), 223.6068, 0.01);
 }
 
@@ -52,7 +52,7 @@ TEST(GlobalNorm, HasTheSameBitsWithAnyNumberOfThreads) {
   EXPECT_EQ(norms[0], norms[2]);
 }
 
-TEST(ClipCoefficient, ShrinksWhatIsTooLongAndLeavesTheRest) {
+TEST(ClipCoefficient, ClipsOnlyNormsAboveTheMaximum) {
   EXPECT_FLOAT_EQ(clip_coefficient(torch::tensor(8.0F), 2).item<float>(), 0.25F);
   EXPECT_EQ(clip_coefficient(torch::tensor(1.5F), 2).item<float>(), 1);
   EXPECT_EQ(clip_coefficient(torch::tensor(0.0F), 2).item<float>(), 1);
@@ -66,7 +66,7 @@ TEST(ClipCoefficient, IsOneWhenClippingIsOff) {
   EXPECT_EQ(error_of([] { clip_coefficient(torch::tensor(8.0F), NAN); }).kind(), ErrorKind::Config);
 }
 
-TEST(FoundInf, IsExactlyOneForWhatIsNotFinite) {
+TEST(FoundInf, IsOneForInfinityAndNan) {
   EXPECT_EQ(found_inf(torch::tensor(INFINITY)).item<float>(), 1);
   EXPECT_EQ(found_inf(torch::tensor(NAN)).item<float>(), 1);
   EXPECT_EQ(found_inf(torch::tensor(3e38F)).item<float>(), 0);

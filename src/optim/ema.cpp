@@ -16,9 +16,11 @@ using torch::Tensor;
 
 void validate(const EmaOptions& o) {
   if (o.decay < 0 || o.decay >= 1) {
-    fail(ErrorKind::Config, str("decay is ", o.decay, "; it must be at least 0 and below 1"), "0.9999 is usual");
+    fail(ErrorKind::Config, str("decay is ", o.decay, "; it must be at least 0 and below 1"),
+         "a typical value is 0.9999");
   }
-  if (o.ramp < 0) fail(ErrorKind::Config, str("ramp is ", o.ramp, "; it must not be negative"), "2000 is usual");
+  if (o.ramp < 0)
+    fail(ErrorKind::Config, str("ramp is ", o.ramp, "; it must not be negative"), "a typical value is 2000");
 }
 
 Ema::Ema(const torch::nn::Module& module, const EmaOptions& options) : options_(options) {
@@ -49,14 +51,14 @@ Ema::Ema(const torch::nn::Module& module, torch::nn::Module& average, const EmaO
   for (Pair& pair : pairs_) averaged.emplace(pair.name, &pair);
   std::set<const void*> seen;
   const auto take = [&](const std::string& name, const Tensor& source) {
-    if (!seen.insert(source.unsafeGetTensorImpl()).second) return;  // tied to one that came before
+    if (!seen.insert(source.unsafeGetTensorImpl()).second) return;  // tied to an earlier one
     const auto target = targets.find(name);
     if (target == targets.end() || target->second.sizes() != source.sizes()) {
-      fail(ErrorKind::Config, str("ema: the module for the average has no ", name, " of the same shape"),
-           "make it with the options of the module that is trained");
+      fail(ErrorKind::Config, str("ema: the averaged module has no ", name, " of the same shape"),
+           "create it with the options of the trained module");
     }
     Tensor& kept = target->second;
-    kept.set_data(source.detach().clone());  // also takes over type and device
+    kept.set_data(source.detach().clone());  // also sets type and device
     kept.requires_grad_(false);
     const auto pair = averaged.find(name);
     if (pair != averaged.end()) {
@@ -99,7 +101,7 @@ void Ema::reset() {
 
 AveragedWeights Ema::swap_in() { return AveragedWeights(*this); }
 
-// By copying, not by exchanging storages: what refers to the module's memory sees the averaged weights too.
+// Copies instead of swapping storages, so that views of the module's memory see the averaged weights too.
 void Ema::swap() {
   const torch::NoGradGuard no_grad;
   for (const Pair& pair : pairs_) {
@@ -113,7 +115,7 @@ void Ema::swap() {
 void Ema::check_not_swapped(const char* action) const {
   if (!is_swapped_) return;
   fail(ErrorKind::Config, str("ema: ", action, " while the averaged weights are in the module"),
-       "let what swap_in() returned go out of scope first");
+       "destroy the guard returned by swap_in() first");
 }
 
 NamedTensorList Ema::state() const {

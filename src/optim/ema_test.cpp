@@ -47,7 +47,7 @@ TEST(Ema, MovesByOneMinusTheDecay) {
 }
 
 // Decays of 0.9 * (1 - exp(-1 / 2)) = 0.35412 and 0.9 * (1 - exp(-1)) = 0.56891.
-TEST(Ema, ComesUpToItsDecayOverARampAndAveragesBuffers) {
+TEST(Ema, WarmsUpItsDecayAndAveragesBuffers) {
   Scale model;
   Ema ema(model, {.decay = 0.9, .ramp = 2, .buffers = true});
   model.set(3);
@@ -61,7 +61,7 @@ TEST(Ema, ComesUpToItsDecayOverARampAndAveragesBuffers) {
   EXPECT_EQ(average(ema, "updates"), 2);
 }
 
-TEST(Ema, StandsInForTheWeightsWhileTheGuardLives) {
+TEST(Ema, ReplacesTheWeightsWithinTheScopeOfTheGuard) {
   Scale model;
   Ema ema(model, {.decay = 0.75});
   const Tensor alias = model.weight.detach();
@@ -71,16 +71,15 @@ TEST(Ema, StandsInForTheWeightsWhileTheGuardLives) {
     const AveragedWeights guard = ema.swap_in();
     EXPECT_EQ(alias.item<double>(), 1.5);
     EXPECT_EQ(model.mean.item<double>(), 30);
-    EXPECT_EQ(error_of([&] { ema.update(); }).message(), "ema: update while the averaged weights are in the module");
-    EXPECT_EQ(error_of([&] { ema.state(); }).message(), "ema: state while the averaged weights are in the module");
-    EXPECT_EQ(error_of([&] { const auto again = ema.swap_in(); }).message(),
-              "ema: swap_in while the averaged weights are in the module");
+    EXPECT_TRUE(says(error_of([&] { ema.update(); }).message(), {"ema: update"}));
+    EXPECT_TRUE(says(error_of([&] { ema.state(); }).message(), {"ema: state"}));
+    EXPECT_TRUE(says(error_of([&] { const auto again = ema.swap_in(); }).message(), {"ema: swap_in"}));
   }
   EXPECT_EQ(alias.item<double>(), 3);
   EXPECT_EQ(average(ema, "average.weight"), 1.5);
 }
 
-TEST(Ema, GoesOnWithEqualBitsFromAStoredState) {
+TEST(Ema, ResumesBitExactlyFromASavedState) {
   Scale model;
   const EmaOptions options{.decay = 0.9, .ramp = 3, .buffers = true};
   Ema ema(model, options);
@@ -101,20 +100,18 @@ TEST(Ema, GoesOnWithEqualBitsFromAStoredState) {
   EXPECT_EQ(average(resumed, "updates"), 4);
 }
 
-TEST(Ema, NamesWhatIsWrongWithAState) {
+TEST(Ema, ListsTheDifferencesOfAState) {
   const Scale model;
   Ema ema(model);
-  EXPECT_EQ(error_of([&] {
-              ema.load_state({{"average.weight", torch::zeros({1})}});
-            }).message(),
-            "ema: the stored state is of another model or kind: average.weight is Float [1] and not Double [1]; "
-            "updates is missing");
+  const Error error = error_of([&] { ema.load_state({{"average.weight", torch::zeros({1})}}); });
+  EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
+  EXPECT_TRUE(says(error.message(), {"ema: ", "average.weight is Float [1]", "Double [1]", "updates is missing"}));
 }
 
-TEST(Ema, RefusesADecayOfOne) {
+TEST(Ema, RejectsInvalidOptions) {
   const Scale model;
-  EXPECT_EQ(error_of([&] { Ema ema(model, {.decay = 1}); }).message(), "decay is 1; it must be at least 0 and below 1");
-  EXPECT_EQ(error_of([&] { Ema ema(model, {.ramp = -1}); }).message(), "ramp is -1; it must not be negative");
+  EXPECT_TRUE(says(error_of([&] { Ema ema(model, {.decay = 1}); }).message(), {"decay is 1"}));
+  EXPECT_TRUE(says(error_of([&] { Ema ema(model, {.ramp = -1}); }).message(), {"ramp is -1"}));
 }
 
 TEST(Ema, InAModuleOfItsOwnCanBeEvaluatedAtAnyTime) {

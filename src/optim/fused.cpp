@@ -13,7 +13,7 @@ namespace {
 using torch::Tensor;
 
 void check(bool is_right, const std::string& message) {
-  if (!is_right) fail(ErrorKind::Config, message, "leave it out for the usual value");
+  if (!is_right) fail(ErrorKind::Config, message, "leave it out to use the default");
 }
 
 std::optional<Tensor> if_defined(const Tensor& tensor) {
@@ -68,11 +68,12 @@ Sgd::Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options)
   validate(options_);
 }
 
-// Torch's first step copies the gradient into the buffer. A buffer of zeros gives the same, and a first step that is
-// skipped then needs no memory of it.
+// Torch's first step copies the gradient into the momentum buffer. A zero buffer gives the same result, also if the
+// first step is skipped.
 void Sgd::call_kernel(const Update& update) {
   const double momentum = update.momentum.value_or(options_.momentum);
-  check(momentum == 0 || !update.slots.empty(), "a parameter group has a momentum, but the optimizer was made without");
+  check(momentum == 0 || !update.slots.empty(),
+        "a parameter group has momentum, but the optimizer was created without momentum");
   at::_fused_sgd_(update.parameters, update.gradients, update.slots.empty() ? at::TensorList() : update.slots[0],
                   update.weight_decay, momentum, update.lr, /*dampening=*/0, options_.nesterov,
                   /*maximize=*/false, /*is_first_step=*/false, if_defined(update.divisor),

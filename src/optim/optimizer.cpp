@@ -27,13 +27,13 @@ std::string kind_text(const Tensor& tensor) {
 void check_parameter(const std::string& name, const Tensor& parameter, const Tensor& first) {
   const auto type = parameter.scalar_type();
   refuse(type != torch::kFloat && type != torch::kDouble,
-         str("parameter ", name, " is ", torch::toString(type), ", in which small updates are lost"),
-         "keep float32 weights; autocast (--precision) makes the 16-bit copies");
+         str("parameter ", name, " is ", torch::toString(type), ", which loses small updates"),
+         "keep float32 weights and use autocast (--precision)");
   refuse(kind_text(parameter) != kind_text(first),
          str("parameter ", name, " is ", kind_text(parameter), ", the first one is ", kind_text(first)),
-         "move the whole module to one device and type before the optimizer is made");
-  refuse(!parameter.is_non_overlapping_and_dense(), str("parameter ", name, " has gaps in memory or overlaps itself"),
-         "give the module a parameter of its own, such as view.clone()");
+         "convert and move the whole module before creating the optimizer");
+  refuse(!parameter.is_non_overlapping_and_dense(), str("parameter ", name, " is not dense in memory"),
+         "register a copy as the parameter: view.clone()");
 }
 
 void check_groups(const std::vector<ParameterGroup>& groups) {
@@ -45,18 +45,18 @@ void check_groups(const std::vector<ParameterGroup>& groups) {
       if (!first.defined()) first = parameter;
       check_parameter(name, parameter, first);
       const auto [known, is_new] = seen.try_emplace(parameter.unsafeGetTensorImpl(), name);
-      refuse(!is_new, str(name, " and ", known->second, " are one parameter, which would be updated twice"),
+      refuse(!is_new, str(name, " and ", known->second, " are the same parameter and would be updated twice"),
              "decay_groups(module, weight_decay) lists each parameter once");
-      refuse(!names.insert(name).second, str("two parameters are called ", name), "give each a name of its own");
+      refuse(!names.insert(name).second, str("two parameters are named ", name), "give each a different name");
     }
   }
-  refuse(seen.empty(), "there are no parameters", "pass a module whose parameters need a gradient");
+  refuse(seen.empty(), "there are no parameters", "pass a module with parameters that require grad");
 }
 
-// The kernels go through memory and do not look at strides.
+// The fused kernels ignore strides.
 Tensor gradient_like(const Tensor& parameter) {
   const Tensor& gradient = parameter.grad();
-  refuse(gradient.layout() != torch::kStrided, "a gradient is sparse", "make the embedding with sparse(false)");
+  refuse(gradient.layout() != torch::kStrided, "a gradient is sparse", "create the embedding with sparse(false)");
   if (gradient.strides() != parameter.strides()) {
     parameter.mutable_grad() = torch::empty_like(parameter).copy_(gradient);
   }
@@ -122,7 +122,7 @@ void Optimizer::update(double lr, const Tensor& divisor, const Tensor& found_inf
 ParameterGroup& Optimizer::group_at(std::size_t group, const char* setting, double value) {
   refuse(group >= groups_.size(), str("there is no parameter group ", group), str("it has ", groups_.size()));
   refuse(!(value >= 0) || std::isinf(value), str(setting, " of parameter group ", group, " is ", value),
-         "give a finite number of at least 0");
+         "use a finite number of at least 0");
   return groups_[group];
 }
 
@@ -133,7 +133,7 @@ void Optimizer::set_lr_factor(std::size_t group, double factor) {
   group_at(group, "learning rate factor", factor).lr_factor = factor;
 }
 void Optimizer::set_momentum(std::size_t group, double momentum) {
-  refuse(momentum >= 1, str("momentum of parameter group ", group, " is ", momentum), "give a number below 1");
+  refuse(momentum >= 1, str("momentum of parameter group ", group, " is ", momentum), "use a number below 1");
   group_at(group, "momentum", momentum).momentum = momentum;
 }
 
@@ -149,14 +149,14 @@ Optimizer::Update Optimizer::gather(std::size_t group) const {
   return update;
 }
 
-// The kernels read a float at its address and ask no questions.
+// The fused kernels read one float without checking the tensor.
 void Optimizer::check_scalar(const Tensor& scalar, const char* name) const {
   if (!scalar.defined()) return;
   const torch::Device device = entries_.front().parameter.device();
   refuse(
       scalar.scalar_type() != torch::kFloat || scalar.numel() != 1 || scalar.device() != device,
       str(name, " has ", scalar.numel(), " elements, ", kind_text(scalar), "; it must be one Float on ", device.str()),
-      "make it on the device of the parameters");
+      "create it on the device of the parameters");
 }
 
 NamedTensorList Optimizer::state() const {

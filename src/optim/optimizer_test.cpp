@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <tandem/clip.h>
 #include <tandem/error.h>
 #include <tandem/optimizer.h>
 #include <torch/torch.h>
@@ -21,7 +20,7 @@ constexpr std::int64_t kSteps = 20;
 
 Tensor scalar(double value) { return torch::tensor(value, torch::kFloat); }
 
-// A matrix, a bias, and a weight in another memory order; sizes that leave a rest beside whole vectors.
+// A matrix, a bias and a weight in another memory format, with sizes that are not a multiple of the vector width.
 NamedTensorList make_parameters(torch::ScalarType type) {
   const auto values = [&](torch::IntArrayRef sizes) {
     std::int64_t count = 1;
@@ -110,7 +109,7 @@ class AgainstTorch : public testing::TestWithParam<Case> {
   NamedTensorList mine_ = make_parameters(GetParam().type);
   NamedTensorList other_ = make_parameters(GetParam().type);
 
-  // Two groups: the first decays, the second learns three times as fast.
+  // Two groups: the first with weight decay, the second with three times the learning rate.
   std::unique_ptr<Optimizer> ours_ = GetParam().ours(
       {{.parameters = {mine_[0]}, .weight_decay = 0.1}, {.parameters = {mine_[1], mine_[2]}, .lr_factor = 3}});
   std::unique_ptr<torch::optim::Optimizer> theirs_ =
@@ -141,7 +140,7 @@ class AgainstTorch : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(AgainstTorch, TwentyStepsOfTwoGroupsOnSumsOf48GradientsEndInTheSamePlace) {
+TEST_P(AgainstTorch, TwentyStepsOfTwoGroupsOnSumsOf48GradientsGiveTheSameWeights) {
   for (std::int64_t step = 0; step < kSteps; ++step) {
     set_gradients(mine_, step, 48);
     set_gradients(other_, step);
@@ -171,7 +170,7 @@ class EachOptimizer : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(EachOptimizer, ChangesNothingAtAllInASkippedUpdateAndDoesNotCountIt) {
+TEST_P(EachOptimizer, ChangesNothingInASkippedUpdate) {
   const NamedTensorList parameters = make_parameters(GetParam().type);
   const auto optimizer = make(parameters);
   for (std::int64_t step = 0; step < 3; ++step) {
@@ -198,7 +197,7 @@ TEST_P(EachOptimizer, ChangesNothingAtAllInASkippedUpdateAndDoesNotCountIt) {
   EXPECT_TRUE(equal_bits(copies_of(parameters), copies_of(others)));
 }
 
-TEST_P(EachOptimizer, LeavesAParameterWithoutGradientAloneAndItsStateToo) {
+TEST_P(EachOptimizer, SkipsAParameterWithoutGradientAndItsState) {
   const NamedTensorList parameters = make_parameters(GetParam().type);
   const auto optimizer = make(parameters);
   set_gradients(parameters, 0);
@@ -218,7 +217,7 @@ TEST_P(EachOptimizer, LeavesAParameterWithoutGradientAloneAndItsStateToo) {
   }
 }
 
-TEST_P(EachOptimizer, GoesOnWithEqualBitsFromAStoredState) {
+TEST_P(EachOptimizer, ResumesBitExactlyFromASavedState) {
   const NamedTensorList parameters = make_parameters(GetParam().type);
   const auto optimizer = make(parameters);
   const auto train = [](const NamedTensorList& tensors, Optimizer& with, std::int64_t from) {
@@ -259,7 +258,7 @@ TEST_P(EachOptimizer, GivesTheSameBitsWithOneThreadAndWithThree) {
 INSTANTIATE_TEST_SUITE_P(Optimizer, EachOptimizer, testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 
-TEST(Optimizer, LeavesTheMeanGradientBehind) {
+TEST(Optimizer, StoresTheMeanGradient) {
   const NamedTensorList parameters = {{"w", torch::zeros({2}).requires_grad_()}};
   AdamW optimizer({{.parameters = parameters}});
   parameters[0].second.mutable_grad() = torch::tensor({12.0F, 6.0F});
@@ -267,7 +266,7 @@ TEST(Optimizer, LeavesTheMeanGradientBehind) {
   EXPECT_TRUE(torch::equal(parameters[0].second.grad(), torch::tensor({3.0F, 1.5F})));
 }
 
-TEST(Optimizer, NamesWhatIsWrongWithAStateAndChangesNothing) {
+TEST(Optimizer, ListsTheDifferencesOfAStateAndChangesNothing) {
   const NamedTensorList parameters = {{"w", torch::zeros({2}).requires_grad_()},
                                       {"b", torch::zeros({3}).requires_grad_()}};
   AdamW optimizer({{.parameters = parameters}});
@@ -279,63 +278,61 @@ TEST(Optimizer, NamesWhatIsWrongWithAStateAndChangesNothing) {
                                   {"momentum_buffer.w", torch::ones({2})}};
   const Error error = error_of([&] { optimizer.load_state(stored); });
   EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
-  EXPECT_EQ(error.message(),
-            "optimizer: the stored state is of another model or kind: exp_avg.b is Float [4] and not Float [3]; "
-            "exp_avg_sq.w is Double [2] and not Float [2]; step.b is missing; momentum_buffer.w is unknown");
+  EXPECT_TRUE(says(error.message(), {"optimizer: ", "exp_avg.b is Float [4]", "Float [3]", "exp_avg_sq.w is Double [2]",
+                                     "Float [2]", "step.b is missing", "momentum_buffer.w is unknown"}));
   EXPECT_EQ(optimizer.state()[0].second.sum().item<float>(), 0);
 }
 
-TEST(Optimizer, ListsFiveMistakesOfAStateAndCountsTheRest) {
+TEST(Optimizer, ListsFiveDifferencesOfAStateAndCountsTheRest) {
   const NamedTensorList parameters = {{"a", torch::zeros({1}).requires_grad_()},
                                       {"b", torch::zeros({1}).requires_grad_()},
                                       {"c", torch::zeros({1}).requires_grad_()}};
   AdamW optimizer({{.parameters = parameters}});
-  EXPECT_EQ(error_of([&] { optimizer.load_state({}); }).message(),
-            "optimizer: the stored state is of another model or kind: exp_avg.a is missing; exp_avg.b is missing; "
-            "exp_avg.c is missing; exp_avg_sq.a is missing; exp_avg_sq.b is missing; and 4 more");
+  const std::string message = error_of([&] { optimizer.load_state({}); }).message();
+  EXPECT_TRUE(says(message, {"exp_avg.a", "exp_avg.b", "exp_avg.c", "exp_avg_sq.a", "exp_avg_sq.b", "4 more"}));
+  EXPECT_FALSE(says(message, {"exp_avg_sq.c"}));
 }
 
-TEST(Optimizer, RefusesWeightsOf16Bits) {
+TEST(Optimizer, Rejects16BitWeights) {
   const NamedTensorList parameters = {{"w", torch::zeros({2}, torch::kBFloat16).requires_grad_()}};
-  EXPECT_EQ(error_of([&] { AdamW optimizer({{.parameters = parameters}}); }).what(),
-            std::string("optimizer: parameter w is BFloat16, in which small updates are lost\n"
-                        "hint: keep float32 weights; autocast (--precision) makes the 16-bit copies"));
+  const Error error = error_of([&] { AdamW optimizer({{.parameters = parameters}}); });
+  EXPECT_EQ(error.kind(), ErrorKind::Config);
+  EXPECT_TRUE(says(error.message(), {"parameter w", "BFloat16"}));
+  EXPECT_TRUE(says(error.hint(), {"--precision"}));
 }
 
-TEST(Optimizer, RefusesToUpdateAParameterTwice) {
+TEST(Optimizer, RejectsADuplicateParameter) {
   const Tensor tied = torch::zeros({2}).requires_grad_();
-  EXPECT_EQ(error_of([&] {
-              Sgd optimizer({{.parameters = {{"head", tied}}}, {.parameters = {{"embedding", tied}}}});
-            }).message(),
-            "optimizer: embedding and head are one parameter, which would be updated twice");
+  const Error error = error_of([&] {
+    Sgd optimizer({{.parameters = {{"head", tied}}}, {.parameters = {{"embedding", tied}}}});
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::Config);
+  EXPECT_TRUE(says(error.message(), {"embedding and head", "same parameter"}));
 }
 
-TEST(Optimizer, RefusesParametersOfTwoTypesGapsAndNone) {
+TEST(Optimizer, RejectsMixedTypesSparseMemoryAndNoParameters) {
   const Tensor single = torch::zeros({2}).requires_grad_(), twice = torch::zeros({2}, torch::kDouble).requires_grad_();
-  EXPECT_EQ(error_of([&] {
-              Sgd optimizer({{.parameters = {{"a", single}, {"b", twice}}}});
-            }).message(),
-            "optimizer: parameter b is Double on cpu, the first one is Float on cpu");
+  const auto message_for = [](const NamedTensorList& parameters) {
+    return error_of([&] { Sgd optimizer({{.parameters = parameters}}); }).message();
+  };
+  EXPECT_TRUE(says(message_for({{"a", single}, {"b", twice}}), {"parameter b", "Double on cpu", "Float on cpu"}));
   const Tensor column = torch::zeros({4, 4}).select(1, 0).detach().requires_grad_();
-  EXPECT_EQ(error_of([&] {
-              Sgd optimizer({{.parameters = {{"a", column}}}});
-            }).message(),
-            "optimizer: parameter a has gaps in memory or overlaps itself");
-  EXPECT_EQ(error_of([] { Sgd optimizer({ParameterGroup{}}); }).message(), "optimizer: there are no parameters");
+  EXPECT_TRUE(says(message_for({{"a", column}}), {"parameter a", "dense"}));
+  EXPECT_TRUE(says(message_for({}), {"no parameters"}));
 }
 
-TEST(Optimizer, RefusesADivisorThatTheKernelWouldMisread) {
+TEST(Optimizer, RejectsADivisorOfTheWrongType) {
   Sgd optimizer({{.parameters = {{"w", torch::zeros({2}).requires_grad_()}}}});
-  EXPECT_EQ(error_of([&] { optimizer.update(0.1, torch::tensor(2.0, torch::kDouble)); }).message(),
-            "optimizer: divisor has 1 elements, Double on cpu; it must be one Float on cpu");
+  EXPECT_TRUE(says(error_of([&] { optimizer.update(0.1, torch::tensor(2.0, torch::kDouble)); }).message(),
+                   {"divisor", "Double on cpu", "Float on cpu"}));
 }
 
-TEST(Optimizer, RefusesOptionsThatCannotBe) {
+TEST(Optimizer, RejectsInvalidOptions) {
   const NamedTensorList parameters = {{"w", torch::zeros({2}).requires_grad_()}};
-  EXPECT_EQ(error_of([&] { AdamW optimizer({{.parameters = parameters}}, {.beta2 = 1}); }).message(),
-            "beta2 is 1; it must be at least 0 and below 1");
-  EXPECT_EQ(error_of([&] { Sgd optimizer({{.parameters = parameters}}, {.nesterov = true}); }).message(),
-            "nesterov is set, but momentum is 0");
+  EXPECT_TRUE(
+      says(error_of([&] { AdamW optimizer({{.parameters = parameters}}, {.beta2 = 1}); }).message(), {"beta2 is 1"}));
+  EXPECT_TRUE(says(error_of([&] { Sgd optimizer({{.parameters = parameters}}, {.nesterov = true}); }).message(),
+                   {"nesterov", "momentum is 0"}));
 }
 
 struct TiedModel : torch::nn::Module {
@@ -355,7 +352,7 @@ std::vector<std::string> names_of(const ParameterGroup& group) {
   return names;
 }
 
-TEST(DecayGroups, TakeMatricesApartAndEachParameterOnceAndLeaveTheFrozenOut) {
+TEST(DecayGroups, SeparateMatricesAndSkipTiedAndFrozenParameters) {
   const auto groups = decay_groups(TiedModel(), 0.1);
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(names_of(groups[0]), (std::vector<std::string>{"embedding", "filter"}));
@@ -364,7 +361,7 @@ TEST(DecayGroups, TakeMatricesApartAndEachParameterOnceAndLeaveTheFrozenOut) {
   EXPECT_EQ(groups[1].weight_decay, 0);
 }
 
-TEST(DecayGroups, AreWhatAnOptimizerOfAModuleUses) {
+TEST(DecayGroups, AreTheDefaultOfAModule) {
   const TiedModel model;
   const AdamW optimizer(model, {.weight_decay = 0.3});
   EXPECT_EQ(optimizer.groups()[0].weight_decay, 0.3);

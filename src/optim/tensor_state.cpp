@@ -35,7 +35,7 @@ std::vector<std::string> differences(const NamedTensorList& own, const std::map<
     if (found.empty()) {
       wrong.push_back(str(name, " is missing"));
     } else if (layout_text(found.mapped()) != layout_text(tensor)) {
-      wrong.push_back(str(name, " is ", layout_text(found.mapped()), " and not ", layout_text(tensor)));
+      wrong.push_back(str(name, " is ", layout_text(found.mapped()), ", not ", layout_text(tensor)));
     }
   }
   for (const auto& [name, tensor] : unknown) wrong.push_back(str(name, " is unknown"));
@@ -47,8 +47,8 @@ std::vector<std::string> differences(const NamedTensorList& own, const std::map<
 void load_tensors(const NamedTensorList& own, const NamedTensorList& stored, std::string_view owner) {
   const std::map<std::string, Tensor> by_name(stored.begin(), stored.end());
   if (const auto wrong = differences(own, by_name); !wrong.empty()) {
-    fail(ErrorKind::Checkpoint, str(owner, ": the stored state is of another model or kind: ", some_of(wrong)),
-         "load it with the settings it was stored with, or start from the weights alone");
+    fail(ErrorKind::Checkpoint, str(owner, ": the saved state does not match: ", some_of(wrong)),
+         "use the model and optimizer settings it was saved with, or load the weights only");
   }
   const torch::NoGradGuard no_grad;
   for (const auto& [name, tensor] : own) Tensor(tensor).copy_(by_name.at(name));

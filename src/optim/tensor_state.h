@@ -6,8 +6,8 @@
 
 namespace tandem {
 
-// Copies `stored` into the tensors of the same names. Other names, shapes or types: an Error that lists them, and
-// nothing is changed. `owner` is whose state it is: "optimizer".
+// Copies `stored` into the tensors of the same names. An Error lists differences in names, shapes and types, and
+// nothing is changed. `owner` begins its message: "optimizer".
 void load_tensors(const NamedTensorList& own, const NamedTensorList& stored, std::string_view owner);
 
 }  // namespace tandem

@@ -1,7 +1,7 @@
 #include "train/step.h"
 
-#include <tandem/clip.h>
 #include <tandem/error.h>
+#include <tandem/optimizer.h>
 #include <tandem/random_key.h>
 #include <torch/utils.h>
 

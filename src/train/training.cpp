@@ -1,6 +1,6 @@
 #include <fcntl.h>
 #include <tandem/batch_norm.h>
-#include <tandem/check_replicas.h>
+#include <tandem/ddp.h>
 #include <tandem/error.h>
 #include <tandem/training.h>
 #include <torch/nn/module.h>

@@ -10,7 +10,7 @@ namespace {
 
 class GpuCheckpoint : public GpuTest {};
 
-TEST_F(GpuCheckpoint, HoldsTheValuesOfTheMomentOfItsCall) {
+TEST_F(GpuCheckpoint, HoldsTheValuesAtTheTimeOfTheCall) {
   const TempFolder temp;
   const auto weight = torch::arange(100'000, torch::dtype(torch::kBFloat16).device(torch::kCUDA));
   const auto expected = weight.cpu();

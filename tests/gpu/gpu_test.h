@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// A test that needs a GPU, and says so where there is none.
+// A test that is skipped, with a reason, if there is no GPU.
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -17,7 +17,7 @@ class GpuTest : public testing::Test {
   }
 };
 
-// All ranks on the one GPU. NCCL refuses that unless it takes them for ranks of different hosts.
+// All ranks share one GPU. NCCL allows this only if it considers them to be on different hosts.
 inline Communicator join_on_one_gpu(const World& world, const CommOptions& options, int num_nodes = 1) {
   std::string devices = "cuda:0";
   for (int rank = 1; rank < world.size; ++rank) devices += ",cuda:0";

@@ -11,7 +11,7 @@ namespace {
 
 using torch::Tensor;
 
-// Two ranks with the same batch are one rank with that batch twice, up to the unbiased variance.
+// Two ranks with the same batch equal one rank with that batch twice, up to the unbiased variance.
 Tensors train_joined(torch::Device device, torch::ScalarType type) {
   torch::manual_seed(5);
   BatchNorm layer(3);

@@ -12,7 +12,7 @@ namespace {
 
 using torch::Tensor;
 
-// A megabyte of its own number.
+// One megabyte filled with its index.
 struct Rows {
   std::int64_t size() const { return 64; }
   Tensor get(std::int64_t index) const { return torch::full({1 << 18}, static_cast<double>(index), torch::kFloat); }
@@ -20,8 +20,8 @@ struct Rows {
 
 Tensor pinned(std::vector<Tensor>&& rows) { return torch::stack(rows).pin_memory(); }
 
-// Memory of a batch goes back to the threads while its copy still waits for the GPU, which is busy.
-TEST_F(GpuTest, BatchesThatTheThreadsOfALoaderPinAreCopiedWholeThoughNobodyWaits) {
+// The memory of a batch returns to the loader threads while its copy is still queued behind a busy GPU.
+TEST_F(GpuTest, PinnedBatchesOfALoaderAreCopiedCompletely) {
   const Rows dataset;
   Loader loader(dataset, Sampler({.num_samples = 64, .batch_size = 4, .seed = 3}, {}), pinned, {.workers = 4});
   const Tensor matrix = torch::rand({8192, 8192}, torch::kCUDA);

@@ -50,15 +50,16 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ShmOfCudaTensors, testing::Values(1, 2, 4));
 
 class NcclFailure : public GpuTest {};
 
-// Every survivor ends with an Error that says `text`.
-void expect_error(const std::vector<RankOutcome>& ends, const std::vector<int>& ranks, const std::string& text) {
+// Every rank of `ranks` ended with an Error that contains the facts.
+void expect_error(const std::vector<RankOutcome>& ends, const std::vector<int>& ranks,
+                  std::initializer_list<std::string_view> facts) {
   for (const int rank : ranks) {
     EXPECT_FALSE(ends[rank].out_of_time) << rank;
-    EXPECT_NE(ends[rank].output.find(text), std::string::npos) << "rank " << rank << " said: " << ends[rank].output;
+    EXPECT_TRUE(says(ends[rank].output, facts)) << "rank " << rank;
   }
 }
 
-// Sums until a peer is lost; every sum that is confirmed is right.
+// Sums until a peer is lost; every confirmed sum is correct.
 void sum_for_ever(Communicator& comm, int killed_rank) {
   for (int step = 0;; ++step) {
     if (comm.world().rank == killed_rank && step == 20) ::raise(SIGKILL);
@@ -69,7 +70,7 @@ void sum_for_ever(Communicator& comm, int killed_rank) {
   }
 }
 
-TEST_F(NcclFailure, APeerThatIsKilledEndsTheOthersAndNoSumIsWrong) {
+TEST_F(NcclFailure, AKilledPeerEndsTheOthersAndNoSumIsWrong) {
   const auto ends = run_ranks_to_end(
       3,
       [](const World& world) {
@@ -77,10 +78,10 @@ TEST_F(NcclFailure, APeerThatIsKilledEndsTheOthersAndNoSumIsWrong) {
         sum_for_ever(comm, 1);
       },
       60s);
-  expect_error(ends, {0, 2}, "comm: rank 1 was lost (its process is gone)");
+  expect_error(ends, {0, 2}, {"rank 1 was lost", "process"});
 }
 
-TEST_F(NcclFailure, OverSeveralHostsIsNoticedThroughTheStore) {
+TEST_F(NcclFailure, OverSeveralHostsIsDetectedThroughTheStore) {
   const auto ends = run_ranks_to_end(
       3,
       [](const World& world) {
@@ -88,14 +89,13 @@ TEST_F(NcclFailure, OverSeveralHostsIsNoticedThroughTheStore) {
         sum_for_ever(comm, 1);
       },
       90s);
-  expect_error(ends, {0}, "comm: rank 1 was lost (no sign of life for ");
-  // Rank 0 hosts the store: if it ends first, rank 2 is sent to what it said.
+  expect_error(ends, {0}, {"rank 1 was lost", "heartbeat"});
+  // Rank 0 hosts the store: if it ends first, rank 2 only knows that.
   const bool knows_more = ends[2].output.find("rank 1 was lost") != std::string::npos;
-  expect_error(ends, {2},
-               knows_more ? "comm: rank 1 was lost (no sign of life for " : "hint: look at the output of rank 0");
+  expect_error(ends, {2}, {knows_more ? "heartbeat" : "rank 0"});
 }
 
-TEST_F(NcclFailure, RanksThatDisagreeAreToldBothSides) {
+TEST_F(NcclFailure, AMismatchNamesBothSides) {
   const auto ends = run_ranks_to_end(
       2,
       [](const World& world) {
@@ -104,8 +104,8 @@ TEST_F(NcclFailure, RanksThatDisagreeAreToldBothSides) {
         comm.confirm();
       },
       60s);
-  expect_error(ends, {0, 1}, "all_reduce (sum) of 1000 float elements");
-  expect_error(ends, {0, 1}, "all_reduce (sum) of 1001 float elements");
+  expect_error(ends, {0, 1}, {"all_reduce (sum) of 1000 float elements"});
+  expect_error(ends, {0, 1}, {"all_reduce (sum) of 1001 float elements"});
 }
 
 TEST_F(NcclFailure, ARankThatStopsEarlyIsNamed) {
@@ -117,27 +117,28 @@ TEST_F(NcclFailure, ARankThatStopsEarlyIsNamed) {
         comm.confirm();
       },
       60s);
-  expect_error(ends, {1}, "comm: rank 0 was lost (it left after ");
+  expect_error(ends, {1}, {"rank 0 was lost", "collectives"});
 }
 
-TEST_F(NcclFailure, ATensorOnTheCpuIsRefused) {
+TEST_F(NcclFailure, ATensorOnTheCpuIsRejected) {
   run_ranks(1, [](const World& world) {
     Communicator comm = join_on_one_gpu(world, {.transport = TransportKind::Nccl});
-    EXPECT_EQ(error_of([&] { comm.all_reduce(torch::ones(3)).wait(); }).message(),
-              "nccl: a tensor on cpu, but this rank's device is cuda:0");
+    const Error error = error_of([&] { comm.all_reduce(torch::ones(3)).wait(); });
+    EXPECT_EQ(error.kind(), ErrorKind::Comm);
+    EXPECT_TRUE(says(error.message(), {"nccl", "cpu", "cuda:0"}));
   });
 }
 
-TEST_F(NcclFailure, AModuleOnTheCpuIsRefused) {
+TEST_F(NcclFailure, AModuleOnTheCpuIsRejected) {
   run_ranks(2, [](const World& world) {
     Communicator comm = join_on_one_gpu(world, {.transport = TransportKind::Nccl});
     const Error error = error_of([&] { DistributedDataParallel model(torch::nn::Linear(3, 3), comm); });
-    EXPECT_EQ(error.message(), "nccl: a tensor on cpu, but this rank's device is cuda:0");
-    EXPECT_EQ(error.hint(), "move the module and its tensors there: module->to(comm.device())");
+    EXPECT_TRUE(says(error.message(), {"nccl", "cpu", "cuda:0"}));
+    EXPECT_TRUE(says(error.hint(), {"module->to(comm.device())"}));
   });
 }
 
-// Each pass has a gradient that is known: the mean of rank + 1 over three ranks.
+// Every gradient is 2: the mean of rank + 1 over three ranks.
 void train_for_ever(Communicator& comm, int killed_rank) {
   torch::nn::Linear layer(torch::nn::LinearOptions(512, 512).bias(false));
   layer->to(comm.device());
@@ -154,7 +155,7 @@ void train_for_ever(Communicator& comm, int killed_rank) {
   }
 }
 
-TEST_F(NcclFailure, APeerThatIsKilledEndsTrainingWithinFiveSecondsAndNoGradientIsWrong) {
+TEST_F(NcclFailure, AKilledPeerEndsTrainingWithinFiveSecondsAndNoGradientIsWrong) {
   const auto ends = run_ranks_to_end(
       3,
       [](const World& world) {
@@ -165,7 +166,7 @@ TEST_F(NcclFailure, APeerThatIsKilledEndsTrainingWithinFiveSecondsAndNoGradientI
       },
       60s);
   if (ends.empty()) return;
-  expect_error(ends, {0, 2}, "comm: rank 1 was lost (its process is gone)");
+  expect_error(ends, {0, 2}, {"rank 1 was lost", "process"});
   for (const int rank : {0, 2}) {
     EXPECT_TRUE(ends[rank].status.ok()) << ends[rank].output;
     EXPECT_LT(moment_of("told", ends[rank]) - moment_of("killed", ends[1]), 5.0);

@@ -1,5 +1,4 @@
 #include <tandem/autocast.h>
-#include <tandem/clip.h>
 #include <tandem/loss_scaler.h>
 #include <tandem/optimizer.h>
 #include <torch/torch.h>
@@ -43,7 +42,7 @@ std::vector<Tensor> train(torch::Device device, const MakeOptimizer& make) {
   return result;
 }
 
-TEST_F(GpuTest, OptimizersDoWhatTheyDoOnTheCpuAndSkipAnOverflow) {
+TEST_F(GpuTest, OptimizersEqualThoseOfTheCpuAndSkipAnOverflow) {
   const std::vector<MakeOptimizer> kinds = {[](auto groups) { return std::make_unique<AdamW>(std::move(groups)); },
                                             [](auto groups) {
                                               return std::make_unique<Sgd>(
@@ -55,7 +54,7 @@ TEST_F(GpuTest, OptimizersDoWhatTheyDoOnTheCpuAndSkipAnOverflow) {
   }
 }
 
-TEST_F(GpuTest, TheLossScalerCarriesASumOver4096TokensThroughFp16) {
+TEST_F(GpuTest, ASumOver4096TokensDoesNotOverflowFp16) {
   LossScaler scaler(Precision::Fp16, torch::kCUDA);
   scaler.normalize_by(4096);
   torch::nn::Linear head(4, 8);

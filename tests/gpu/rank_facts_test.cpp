@@ -9,13 +9,13 @@
 namespace tandem {
 namespace {
 
-TEST_F(GpuTest, HasTheNameThatTheTableOfPeaksKnows) {
+TEST_F(GpuTest, HasAKnownPeak) {
   const torch::Device device(torch::kCUDA, 0);
   EXPECT_EQ(device_text(device), str("cuda:0 (", device_name(device), ")"));
   EXPECT_TRUE(find_peak(device_name(device), "fp16")) << device_name(device);
 }
 
-TEST_F(GpuTest, RemembersItsHighestMemory) {
+TEST_F(GpuTest, ReportsItsPeakMemory) {
   const torch::Device device(torch::kCUDA, 0);
   constexpr std::int64_t kBytes = 256 << 20;
   const std::uint64_t before = highest_memory(device).count;

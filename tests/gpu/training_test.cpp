@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Ranks that share the GPU, and how they talk.
+// Ranks that share the GPU, and their transport.
 struct Place {
   int num_ranks = 1;
   TransportKind transport = TransportKind::Auto;  // for one rank: solo
@@ -31,7 +31,7 @@ constexpr Place kShm{2, TransportKind::Shm};
 
 class GpuStep : public GpuTest, public testing::WithParamInterface<Place> {};
 
-TEST_P(GpuStep, KeepsTheContractAndLearnsInSixteenBits) {
+TEST_P(GpuStep, KeepsTheContractAndConvergesInSixteenBits) {
   run_ranks(
       GetParam().num_ranks,
       [](const World& world) {
@@ -45,7 +45,7 @@ TEST_P(GpuStep, KeepsTheContractAndLearnsInSixteenBits) {
 
 INSTANTIATE_TEST_SUITE_P(Places, GpuStep, testing::Values(kSolo, kNccl, Place{3, TransportKind::Shm}));
 
-// What comes of a training in each precision.
+// The results of a training run in each precision.
 std::string outcome(const Place& place, bool is_exact) {
   return what_all_print(place.num_ranks, [&](const World& world) {
     Communicator comm = join_on_one_gpu(world, {.transport = place.transport});
@@ -74,7 +74,7 @@ void run_until(std::int64_t last, const Place& place, const std::filesystem::pat
   });
 }
 
-TEST_F(GpuTraining, EndsInTheSameBytesWhereverItWasStoppedAndOnWhateverRanksItGoesOn) {
+TEST_F(GpuTraining, ResumesBitExactlyFromAnyStepOnAnyNumberOfRanks) {
   const SharedFolder folder;
   run_until(10, kSolo, folder / "whole");
   run_until(3, kNccl, folder / "parts");

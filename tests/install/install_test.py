@@ -24,10 +24,10 @@ int main(int argc, char** argv) {
   return tandem::run_worker([&](const tandem::World& world) {
     Options options;
     tandem::load_config(options, std::vector<std::string>(argv + 1, argv + argc), {.name = "consumer"});
-    auto store = tandem::Store::join();
+    auto comm = tandem::Communicator::join();
     const auto value = (torch::ones({2, 2}).sum() * options.scale * (world.rank + 1)).item<std::int64_t>();
-    store.set(std::to_string(world.rank), std::to_string(value));
-    if (world.is_main()) std::cout << store.get("0") << ' ' << store.get("1") << std::endl;
+    const auto values = comm.all_gather_bytes(std::to_string(value));
+    if (world.is_main()) std::cout << values[0] << ' ' << values[1] << std::endl;
   });
 }
 """

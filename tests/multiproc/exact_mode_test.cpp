@@ -19,13 +19,13 @@ TEST(ExactMode, GivesTheSameBitsOnAnyNumberOfRanks) {
   EXPECT_EQ(outcome(8, {}), one);
 }
 
-TEST(ExactMode, DoesSoForShardsThatAreNoPowerOfTwo) {
+TEST(ExactMode, WorksForAnyNumberOfShards) {
   const std::string one = outcome(1, {.num_batches = 6});
   EXPECT_EQ(outcome(3, {.num_batches = 6}), one);
   EXPECT_EQ(outcome(6, {.num_batches = 6}), one);
 }
 
-TEST(ExactMode, DoesSoInMixedPrecision) {
+TEST(ExactMode, WorksInMixedPrecision) {
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
     EXPECT_EQ(outcome(4, {.precision = precision}), outcome(1, {.precision = precision}));
   }

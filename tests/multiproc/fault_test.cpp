@@ -5,6 +5,7 @@
 #include <array>
 
 #include "comm/choose_transport.h"
+#include "comm/store.h"
 #include "multiproc/fault_transport.h"
 #include "multiproc/run_ranks.h"
 
@@ -16,11 +17,11 @@ using namespace std::chrono_literals;
 constexpr int kRanks = 3;
 constexpr int kSteps = 3;
 
-// Makes a model and trains it; each gradient that comes out is right.
+// Creates and trains a model; every gradient is correct.
 void train(Communicator& comm) {
   torch::nn::Linear layer(torch::nn::LinearOptions(4, 1).bias(false));
   DistributedDataParallel model(layer, comm);
-  constexpr std::array kShares = {1, 2, 6};  // no rank has the mean by itself
+  constexpr std::array kShares = {1, 2, 6};  // the mean, 3, is the share of no rank
   for (int step = 0; step < kSteps; ++step) {
     layer->zero_grad();
     const double x = kShares[comm.world().rank] * (step + 1);
@@ -37,7 +38,8 @@ std::vector<RankOutcome> train_with(Fault fault) {
         Store store = Store::join();
         auto chosen = make_transport({}, store);
         const Fault mine = world.rank == 1 ? fault : Fault{};
-        Communicator comm(world, chosen.device, std::make_unique<FaultTransport>(std::move(chosen.transport), mine));
+        Communicator comm = communicator_over(world, chosen.device,
+                                              std::make_unique<FaultTransport>(std::move(chosen.transport), mine));
         try {
           train(comm);
         } catch (const Error&) {
@@ -48,16 +50,16 @@ std::vector<RankOutcome> train_with(Fault fault) {
       60s);
 }
 
-// Of `train`: two to compare models, one for rank 0's parameters, three passes, and the order of buckets.
+// Of `train`: two to compare models, one for the parameters of rank 0, three passes, and the bucket order.
 constexpr int kCollectives = 7;
 
-TEST(Fault, OfTimeChangesNothing) {
+TEST(Fault, ADelayChangesNothing) {
   for (int at = 0; at < kCollectives; ++at) {
     EXPECT_EQ(failures(train_with({.kind = Fault::Kind::Delay, .at = at})), "") << at;
   }
 }
 
-// Rank 1 knows best what became of it; the others must learn it.
+// Rank 1 fails by the fault itself; the others must get an Error of kind Comm.
 void expect_that_all_fail(Fault::Kind kind) {
   for (int at = 0; at < kCollectives; ++at) {
     const auto ends = train_with({.kind = kind, .at = at});
@@ -70,9 +72,9 @@ void expect_that_all_fail(Fault::Kind kind) {
   }
 }
 
-TEST(Fault, OfACollectiveThatIsLeftOutIsAnErrorOfTheOthers) { expect_that_all_fail(Fault::Kind::Drop); }
+TEST(Fault, ASkippedCollectiveIsAnErrorOnTheOtherRanks) { expect_that_all_fail(Fault::Kind::Drop); }
 
-TEST(Fault, ThatThrowsIsAnErrorOfAll) { expect_that_all_fail(Fault::Kind::Throw); }
+TEST(Fault, AnExceptionIsAnErrorOnAllRanks) { expect_that_all_fail(Fault::Kind::Throw); }
 
 }  // namespace
 }  // namespace tandem

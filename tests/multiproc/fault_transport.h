@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-// What goes wrong, and at which collective, counted from 0.
+// The kind of fault, and the collective at which it occurs, counted from 0.
 struct Fault {
   enum class Kind { None, Delay, Drop, Throw };
   Kind kind = Kind::None;

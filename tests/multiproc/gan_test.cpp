@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include <tandem/accelerator.h>
-#include <tandem/check_replicas.h>
+#include <tandem/ddp.h>
 #include <torch/torch.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ using torch::Tensor;
 constexpr std::int64_t kLatent = 3;
 constexpr std::int64_t kData = 5;
 
-// Two layers with dropout; the discriminator has a batch norm, so it has buffers too.
+// Two layers with dropout; the discriminator also has a batch norm, hence buffers.
 struct NetImpl : torch::nn::Module {
   NetImpl(std::int64_t in, std::int64_t out, bool has_norm)
       : first(register_module("first", torch::nn::Linear(in, 8))),
@@ -56,7 +56,7 @@ struct Gan {
   explicit Gan(Accelerator& accelerator) {
     generator = Net(kLatent, kData, false);
     discriminator = Net(kData, 1, true);
-    torch::manual_seed(1000 + accelerator.process_index());  // rank 0's weights count
+    torch::manual_seed(1000 + accelerator.process_index());  // overwritten by the weights of rank 0
     teacher = Net(kData, 2, true);
     average = Net(kLatent, kData, false);
   }
@@ -112,7 +112,7 @@ std::string gan_bits(int num_ranks, const BatchOptions& batch) {
   });
 }
 
-TEST(Gan, HasTheSameBitsOn1And2And4RanksInExactMode) {
+TEST(Gan, IsBitEqualOn1And2And4RanksInExactMode) {
   const std::string one = gan_bits(1, {.batch_size = 3, .shards = 4});
   EXPECT_EQ(gan_bits(2, {.batch_size = 3, .shards = 4}), one);
   EXPECT_EQ(gan_bits(4, {.batch_size = 3, .shards = 4}), one);
@@ -124,7 +124,7 @@ TEST(Gan, ReducesInAPassTheParametersOfItsPartOnly) {
     Gan gan(accelerator);
     Counted bytes;
     train_gan(accelerator, gan, &bytes);
-    // One synchronised pass in each of 6 steps; beside the gradients a flag for each parameter travels.
+    // One synchronized pass in each of 6 steps; a usage flag per parameter is sent with the gradients.
     EXPECT_EQ(bytes.generator, 6 * 4 * (num_parameters(*gan.generator) + 4));
     EXPECT_EQ(bytes.discriminator, 6 * 4 * (num_parameters(*gan.discriminator) + 6));
     check_replicas(*gan.generator, accelerator.comm());
@@ -141,7 +141,7 @@ void train_until(std::int64_t last, const std::filesystem::path& folder) {
   train_gan(accelerator, gan);
 }
 
-TEST(Gan, GoesOnToTheSameBitsOnAnotherNumberOfRanks) {
+TEST(Gan, ResumesBitExactlyOnAnotherNumberOfRanks) {
   const SharedFolder shared;
   run_ranks(1, [&](const World&) { train_until(6, shared / "whole"); });
   run_ranks(2, [&](const World&) { train_until(2, shared / "parts"); });
@@ -158,7 +158,7 @@ TEST(Gan, GoesOnToTheSameBitsOnAnotherNumberOfRanks) {
   EXPECT_EQ(model.find("teacher"), std::string::npos);
 }
 
-TEST(Gan, DrawsOtherNumbersForEachPart) {
+TEST(Gan, UsesDifferentRandomNumbersForEachPart) {
   Accelerator accelerator(options_of({.batch_size = 3}, 1));
   Net a(1, 1, false), b(1, 1, false);
   auto first = accelerator.prepare("first", a);

@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// A rank prints when something happened to it; whoever reads the outcomes of several ranks compares.
+// A rank prints the time of an event; the test compares the times of several ranks.
 inline void print_moment(const std::string& event) {
   const std::chrono::duration<double> now = Stopwatch::Clock::now().time_since_epoch();
   std::cout << event << " at " << std::fixed << now.count() << std::endl;

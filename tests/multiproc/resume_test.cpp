@@ -20,21 +20,21 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// What one attempt at a run is to do. Ranks read it from the environment: what the attempts before did decides it.
+// The settings of one attempt, which depend on the attempts before. Ranks read them from the environment.
 struct Attempt {
   fs::path folder;
-  int victim = -1;  // the rank to be killed; -1: none
+  int victim = -1;  // the rank to kill; -1: none
   std::chrono::microseconds delay{0};
 };
 
 void kill_later(std::chrono::microseconds delay) {
   std::thread([delay] {
-    std::this_thread::sleep_for(delay);  // poll: any moment will do
+    std::this_thread::sleep_for(delay);  // poll: a random time
     ::raise(SIGKILL);
   }).detach();
 }
 
-// 60 steps with a checkpoint after every second one, or what is left of them.
+// Trains up to step 60, with a checkpoint every two steps.
 void train(const World& world) {
   const auto words = split(environment_variable("TANDEM_TEST_ATTEMPT").value(), ' ');
   Communicator comm = Communicator::join();
@@ -46,7 +46,7 @@ void train(const World& world) {
     while (training->has_next()) training.step();
   }
   std::cout << "ended" << std::endl;
-  ::_exit(0);  // before the killer comes
+  ::_exit(0);  // before it can be killed
 }
 
 std::int64_t newest_step(const fs::path& folder) {
@@ -54,7 +54,7 @@ std::int64_t newest_step(const fs::path& folder) {
   return newest ? load_checkpoint(*newest).step : 0;
 }
 
-// Whether every rank came to the end of the run. If not, the victim is the cause.
+// True if every rank finished the run. If not, the victim must be the cause.
 bool run(int num_ranks, const Attempt& attempt) {
   const std::int64_t step = newest_step(attempt.folder);
   const std::string text = str(attempt.folder, ' ', attempt.victim, ' ', attempt.delay.count());
@@ -73,7 +73,7 @@ bool run(int num_ranks, const Attempt& attempt) {
 }
 
 // The ranks are killed at random times, and their number changes from one attempt to the next.
-TEST(Resume, AfterAnyKillEndsInTheSameBytes) {
+TEST(Resume, IsBitExactAfterAnyKill) {
   const SharedFolder folder;
   std::mt19937 random(20261115);
   int kills_left = environment_variable("TANDEM_SOAK") ? 200 : 20;

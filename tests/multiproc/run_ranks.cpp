@@ -19,10 +19,10 @@
 namespace tandem {
 namespace {
 
-// The variable that tells a rank which call of run_ranks in the test it was started for.
+// Tells a rank for which call of run_ranks in the test it was started.
 constexpr const char* kCallVariable = "TANDEM_TEST_CALL";
 
-// The last thing a rank says when it has run its body: a process that ends well without it never came so far.
+// The last line of a rank that has run its body; a process that exits without it has not run it.
 constexpr std::string_view kDone = "[run_ranks: the body has run]\n";
 
 int calls = 0;  // of run_ranks in the current test
@@ -55,7 +55,7 @@ RunningRank start_rank(const WorkerEnv& env, int call) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   Variables variables = worker_variables(env);
   variables.emplace_back(kCallVariable, str(call));
-  variables.emplace_back("OMP_NUM_THREADS", "1");  // as launchers do: more threads than cores wait for each other
+  variables.emplace_back("OMP_NUM_THREADS", "1");  // as launchers set it: more threads than cores are slow
   Pipe pipe = make_pipe();
   Process process =
       spawn({.command = {"/proc/self/exe", str("--gtest_filter=", test->test_suite_name(), '.', test->name())},
@@ -66,7 +66,7 @@ RunningRank start_rank(const WorkerEnv& env, int call) {
   return {.process = std::move(process), .output = std::move(pipe.read), .end = {}};
 }
 
-// Takes what the rank wrote; closes the descriptor at the end of the stream.
+// Reads the output of the rank; closes the descriptor at the end of the stream.
 void drain(RunningRank& rank) {
   std::array<char, 16384> chunk{};
   const ssize_t count = ::read(rank.output.get(), chunk.data(), chunk.size());

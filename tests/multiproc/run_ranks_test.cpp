@@ -50,7 +50,7 @@ TEST(RunRanks, ReportsTheSignalThatKilledARank) {
   EXPECT_NE(failures(ends).find("rank 1 of 2: signal 9 (Killed)"), std::string::npos) << failures(ends);
 }
 
-TEST(RunRanks, KillsARankThatHangsAndSaysSo) {
+TEST(RunRanks, KillsAndReportsARankThatHangs) {
   const auto ends = run_ranks_to_end(
       2,
       [](const World& world) {
@@ -63,8 +63,8 @@ TEST(RunRanks, KillsARankThatHangsAndSaysSo) {
   EXPECT_NE(failures(ends).find("rank 0 of 2: still running at the limit"), std::string::npos) << failures(ends);
 }
 
-TEST(RunRanks, DoesNotTakeARankThatNeverRanItsBodyForAGoodOne) {
-  if (current_world().size > 1) return;  // a rank of this test leaves before it comes to the call
+TEST(RunRanks, ReportsARankThatDidNotRunItsBody) {
+  if (current_world().size > 1) return;  // a rank of this test exits before the call
   const auto ends = run_ranks_to_end(
       2, [](const World&) {}, 60s);
   EXPECT_NE(failures(ends).find("rank 1 of 2: ended without running its body"), std::string::npos) << failures(ends);

@@ -8,8 +8,7 @@
 
 namespace tandem {
 
-// A folder that a test has in common with the ranks it runs, which run the test again up to the call. It goes with the
-// test.
+// A folder shared by a test and its ranks, which run the test again up to the call. Removed at the end of the test.
 class SharedFolder {
  public:
   SharedFolder() {

@@ -18,7 +18,7 @@ namespace {
 
 using torch::Tensor;
 
-// A rank with two micro-batches, one with one and one with none: (1 + 2 + 3 + 4 + 10) / 5 = 4.
+// Ranks with two, one and no micro-batches: (1 + 2 + 3 + 4 + 10) / 5 = 4.
 void takes_the_mean_over_all_samples_however_they_are_spread(Communicator& comm) {
   const std::vector<std::vector<Numbers>> of_ranks = {{{{1, 2, 3}}, {{4}}}, {{{10}}}, {}};
   const double mean = comm.world().size == 1 ? 2.5 : 4;
@@ -78,7 +78,7 @@ void leaves_means_to_backward_passes_of_the_users(Communicator& comm) {
   EXPECT_EQ(model.module()->weight.grad().item<double>(), 5 * (comm.world().size - 1));
 }
 
-// Its loss is finite, but 65536 times as much is not.
+// The loss is finite, but the scaled loss (x 65536) is not.
 void skips_a_step_on_all_ranks_when_one_overflows_and_recovers(Communicator& comm) {
   LineModel model(Line(comm.device()), comm);
   Sgd optimizer(*model.module());
@@ -103,7 +103,7 @@ void stops_at_a_gradient_that_overflows_without_a_scale(Communicator& comm) {
     Sgd optimizer(*model.module());
     LossScaler scaler(precision, comm.device());
     const Error error = error_of([&] { step_of(model, optimizer, scaler, {{{3e38, 3e38}}}, {.step = 4}); });
-    EXPECT_EQ(error.message(), "training: the gradient of step 5 is not finite, though its loss is");
+    EXPECT_TRUE(says(error.message(), {"gradient", "step 5", "not finite"}));
     EXPECT_EQ(model.module()->value(), 0);
   }
 }
@@ -120,7 +120,7 @@ void stops_when_no_scale_helps(Communicator& comm) {
   const std::vector<Numbers> batches = {{{1}}};
   const auto step = [&] { train_step(model, optimizer, scaler, batches, loss, {.step = 7}); };
   for (int i = 0; i < 26; ++i) EXPECT_EQ(error_of(step).message(), "");  // 65536 halved 26 times is 1/1024
-  EXPECT_EQ(error_of(step).message(), "training: the gradient of step 8 is not finite, whatever the loss scale");
+  EXPECT_TRUE(says(error_of(step).message(), {"gradient", "step 8", "not finite", "scale"}));
 }
 
 void names_rank_step_and_samples_of_a_loss_that_is_not_finite(Communicator& comm) {
@@ -130,8 +130,8 @@ void names_rank_step_and_samples_of_a_loss_that_is_not_finite(Communicator& comm
   const double bad = comm.world().rank == last ? std::numeric_limits<double>::infinity() : 1;
   const std::vector<Numbers> batches = {{{1, 2}, {4, 5}}, {{3, bad}, {6, 7}}};
   const Error error = error_of([&] { step_of(model, optimizer, batches, {.step = 12}); });
-  EXPECT_EQ(error.message(),
-            str("training: the loss of step 13 is not finite on rank ", last, ", micro-batch 1 (nan; samples 6 7)"));
+  EXPECT_TRUE(says(error.message(), {"loss", "step 13", "not finite"}));
+  EXPECT_TRUE(says(error.message(), {str("rank ", last), "micro-batch 1", "nan", "samples 6 7"}));
   EXPECT_EQ(model.module()->value(), 0);
 }
 

@@ -11,8 +11,7 @@ namespace tandem {
 inline constexpr std::array kPrecisions = {std::pair("fp32", Precision::Fp32), std::pair("bf16", Precision::Bf16),
                                            std::pair("fp16", Precision::Fp16)};
 
-// What train_step keeps on every device and over every transport, as facts that a GoogleTest can find false. All ranks
-// call it, three at the most.
+// GoogleTest checks of train_step that hold on every device and transport. All ranks call it, at most three.
 void check_step_contract(Communicator& comm);
 
 }  // namespace tandem

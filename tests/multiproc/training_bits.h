@@ -24,7 +24,7 @@ inline std::string bytes_of(const torch::Tensor& tensor) {
   return {static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()};
 }
 
-// Everything that a step changes, as one number.
+// A hash of everything that a step changes.
 inline std::string fingerprint(torch::nn::Module& module, const Optimizer& optimizer) {
   std::string bytes;
   for (const torch::Tensor& tensor : module.parameters()) bytes += bytes_of(tensor);
@@ -39,8 +39,8 @@ struct BitsSettings {
   Precision precision = Precision::Fp32;
 };
 
-// Seven steps of 3 * num_batches of 37 samples, so over several epochs; prints what comes of it, and returns the
-// fingerprint. All ranks call it. Nothing in it is added up in an order of chance, on any device.
+// Seven steps over several epochs of 37 samples; prints the results and returns the hash. All ranks call it. Everything
+// in it is deterministic, on any device.
 inline std::string train_and_print(Communicator& comm, const BitsSettings& settings) {
   SmallModel model(make_small_net(comm.device()), comm);
   AdamW optimizer(*model.module());
@@ -58,7 +58,7 @@ inline std::string train_and_print(Communicator& comm, const BitsSettings& setti
   return end;
 }
 
-// From its first step on, without torch's warnings of parameters that a rank does not use.
+// The log from the first step on, without torch's warnings about unused parameters.
 inline std::string log_of(const RankOutcome& end) {
   std::string log;
   for (const std::string& line : split(end.output, '\n')) {
@@ -67,7 +67,7 @@ inline std::string log_of(const RankOutcome& end) {
   return log.substr(std::min(log.find("step 0"), log.size()));
 }
 
-// What the ranks print from their first step on; all print the same.
+// The common output of the ranks from the first step on.
 inline std::string what_all_print(int num_ranks, const RankBody& body) {
   const auto ends = run_ranks_to_end(num_ranks, body, std::chrono::seconds(60));
   if (ends.empty()) return "";

@@ -25,7 +25,7 @@ Tensor full(Communicator& comm, at::IntArrayRef shape, double value, torch::Scal
 
 bool is_all(const Tensor& tensor, double value) { return tensor.eq(value).all().item<bool>(); }
 
-// 1 + 2 + ... + size: what the ranks sum to when rank r gives r + 1.
+// 1 + 2 + ... + size: the sum over the ranks if rank r contributes r + 1.
 double sum_of_ranks(const Communicator& comm) { return comm.world().size * (comm.world().size + 1) / 2.0; }
 
 void sums_every_type(Communicator& comm) {
@@ -41,7 +41,7 @@ void sums_every_type(Communicator& comm) {
   }
 }
 
-void finds_least_and_greatest(Communicator& comm) {
+void computes_minimum_and_maximum(Communicator& comm) {
   for (const auto type : kSummed) {
     const Tensor least = full(comm, {5}, 100 - comm.world().rank, type);
     comm.all_reduce(least, ReduceOp::Min).wait();
@@ -52,7 +52,7 @@ void finds_least_and_greatest(Communicator& comm) {
   }
 }
 
-void joins_bools(Communicator& comm) {
+void reduces_bools(Communicator& comm) {
   const bool is_last = comm.world().rank == comm.world().size - 1;
   const Tensor any = full(comm, {3}, is_last ? 1 : 0, torch::kBool);
   comm.all_reduce(any, ReduceOp::Max).wait();
@@ -71,7 +71,7 @@ void divides_a_sum(Communicator& comm) {
   EXPECT_EQ(comm.mean(comm.world().rank + 1), sum_of_ranks(comm) / comm.world().size);
 }
 
-void takes_any_shape(Communicator& comm) {
+void accepts_any_shape(Communicator& comm) {
   const Tensor matrix = full(comm, {4, 6}, comm.world().rank + 1);
   const Tensor turned = matrix.t();
   comm.all_reduce(turned).wait();
@@ -95,7 +95,7 @@ void takes_any_shape(Communicator& comm) {
   EXPECT_TRUE(is_all(leaf, sum_of_ranks(comm)));
 }
 
-void gathers_in_the_order_of_ranks(Communicator& comm) {
+void gathers_in_rank_order(Communicator& comm) {
   for (const std::int64_t count : {1, 1000, 70'001}) {
     const Tensor mine = full(comm, {count}, comm.world().rank + 1);
     const Tensor all = full(comm, {comm.world().size, count}, -1);
@@ -105,7 +105,7 @@ void gathers_in_the_order_of_ranks(Communicator& comm) {
   }
 }
 
-void scatters_sums(Communicator& comm) {
+void reduces_and_scatters(Communicator& comm) {
   for (const std::int64_t count : {1, 1000, 70'001}) {
     const Tensor parts = full(comm, {comm.world().size, count}, comm.world().rank + 1);
     for (int rank = 0; rank < comm.world().size; ++rank) parts[rank].mul_(rank + 1);
@@ -151,7 +151,7 @@ void has_many_in_flight(Communicator& comm) {
   for (const Tensor& tensor : tensors) EXPECT_TRUE(is_all(tensor, sum_of_ranks(comm)));
 }
 
-void gathers_what_differs_in_length(Communicator& comm) {
+void gathers_different_lengths(Communicator& comm) {
   const std::string end("\0end", 4);
   const auto texts = comm.all_gather_bytes(std::string(comm.world().rank * 3, 'x') + end);
   ASSERT_EQ(texts.size(), comm.world().size);
@@ -175,8 +175,8 @@ void gives_all_ranks_the_same_bits(Communicator& comm) {
   for (int rank = 0; rank < comm.world().size; ++rank) EXPECT_TRUE(all[rank].equal(mine)) << rank;
 }
 
-// Nobody waits for the first sum of each round; the second may not get in its way.
-void takes_place_though_nobody_waits(Communicator& comm) {
+// The first sum of each round is not waited for; the second must still be correct.
+void completes_without_wait(Communicator& comm) {
   for (int round = 0; round < 200; ++round) {
     const Tensor dropped = full(comm, {5000}, 1000 + round);
     { const Work nobody_waits = comm.all_reduce(dropped); }
@@ -186,9 +186,9 @@ void takes_place_though_nobody_waits(Communicator& comm) {
   }
 }
 
-// Rank 0 says that it has come by a file, and the others look for it.
+// Rank 0 creates a file before the barrier; the others must see it afterwards.
 void meets_at_a_barrier(Communicator& comm) {
-  // Of this run: ranks have one parent, and other runs of that parent other sizes or ports.
+  // Unique to this run: the ranks share a parent, and its other runs have other sizes or ports.
   const std::string file = str("/tmp/tandem-barrier-", ::getppid(), '-', comm.world().size, '-',
                                environment_variable("MASTER_PORT").value_or("alone"));
   if (comm.world().is_main()) std::ofstream(file) << "rank 0 was here";
@@ -209,17 +209,17 @@ void has_a_duplicate(Communicator& comm) {
 
 std::vector<ContractClause> transport_contract() {
   return {{"sums every type", sums_every_type},
-          {"finds the least and the greatest", finds_least_and_greatest},
-          {"joins bools", joins_bools},
+          {"computes minimum and maximum", computes_minimum_and_maximum},
+          {"reduces bools", reduces_bools},
           {"divides a sum", divides_a_sum},
-          {"takes any shape", takes_any_shape},
-          {"gathers in the order of ranks", gathers_in_the_order_of_ranks},
-          {"scatters sums", scatters_sums},
+          {"accepts any shape", accepts_any_shape},
+          {"gathers in rank order", gathers_in_rank_order},
+          {"reduces and scatters", reduces_and_scatters},
           {"broadcasts from any rank", broadcasts_from_any_rank},
           {"works in its own memory", works_in_its_own_memory},
           {"has many in flight", has_many_in_flight},
-          {"gathers what differs in length", gathers_what_differs_in_length},
-          {"takes place though nobody waits", takes_place_though_nobody_waits},
+          {"gathers tensors of different lengths", gathers_different_lengths},
+          {"completes without wait", completes_without_wait},
           {"gives all ranks the same bits", gives_all_ranks_the_same_bits},
           {"meets at a barrier", meets_at_a_barrier},
           {"has a duplicate", has_a_duplicate}};

@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// What every transport keeps, as facts that a GoogleTest can find false. All ranks call `check`, with tensors on the
-// communicator's device.
+// GoogleTest checks that every transport must pass. All ranks call `check`; tensors are on the device of the
+// communicator.
 struct ContractClause {
   std::string fact;
   void (*check)(Communicator& comm);
@@ -16,7 +16,7 @@ struct ContractClause {
 
 std::vector<ContractClause> transport_contract();
 
-// Every clause in turn.
+// Runs all clauses.
 void check_contract(Communicator& comm);
 
 }  // namespace tandem

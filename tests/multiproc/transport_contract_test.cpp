@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Shm, testing::Values(1, 2, 3, 4, 7));
 
 TEST(Solo, KeepsTheContract) { join_and_check_contract({}); }
 
-// Says that all is done, and does nothing.
+// A transport that does nothing and reports success.
 class Idle : public Transport {
  public:
   std::string_view name() const override { return "idle"; }
@@ -47,17 +47,17 @@ class Idle : public Transport {
   bool failed() const override { return false; }
 };
 
-// What a clause finds false on one of two ranks that do not talk.
+// The failures of a clause on one of two ranks that do not communicate.
 int num_failures(const ContractClause& clause, int rank) {
-  Communicator comm({.rank = rank, .size = 2, .local_rank = rank, .local_size = 2}, torch::kCPU,
-                    std::make_unique<Idle>());
+  const World world{.rank = rank, .size = 2, .local_rank = rank, .local_size = 2};
+  Communicator comm = communicator_over(world, torch::kCPU, std::make_unique<Idle>());
   testing::TestPartResultArray results;
   const testing::ScopedFakeTestPartResultReporter reporter(
       testing::ScopedFakeTestPartResultReporter::INTERCEPT_ALL_THREADS, &results);
   try {
     clause.check(comm);
   } catch (const Error&) {
-    return 1;  // nonsense for a shape
+    return 1;  // for example an invalid shape
   }
   return results.size();
 }

@@ -29,7 +29,7 @@ OPTIMIZERS = {
 
 
 class TinyModel(nn.Module):
-    """Guesses the next word. Nothing with a bias feeds the batch norm: its gradient would be zero but for rounding."""
+    """Predicts the next token. No bias before the batch norm: its gradient would be zero up to rounding."""
 
     def __init__(self):
         super().__init__()
@@ -110,7 +110,7 @@ def as_lists(state):
 
 
 def write(name, content):
-    """An object of objects, with a line for each innermost value."""
+    """JSON of nested objects, one line per innermost value."""
     rows = []
     for key, members in content.items():
         lines = [f"    {json.dumps(member)}: {json.dumps(value)}" for member, value in members.items()]

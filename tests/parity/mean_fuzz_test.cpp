@@ -1,4 +1,4 @@
-// Random parameters and bucket sizes: gradients are the mean over the ranks, which every rank works out for itself.
+// Random parameters and bucket sizes: gradients are the mean over the ranks, which every rank computes itself.
 
 #include <gtest/gtest.h>
 #include <tandem/communicator.h>
@@ -51,7 +51,7 @@ class FactorsImpl : public torch::nn::Module {
 
 TORCH_MODULE(Factors);
 
-// Whole numbers, of which every type holds the sum over ranks and micro-batches exactly.
+// Integers whose sum over ranks and micro-batches is exact in every type.
 Tensors draw_factors(const torch::nn::Module& module, std::uint64_t seed) {
   torch::manual_seed(seed);
   Tensors factors;
@@ -81,7 +81,7 @@ void expect_gradients(const torch::nn::Module& module, const Tensors& expected) 
   }
 }
 
-// The mean over the ranks of what they draw with seeds from `first_seed` on, each a seed for each micro-batch.
+// The mean over the ranks of their random numbers, with one seed per rank and micro-batch from `first_seed` on.
 Tensors mean_factors(const torch::nn::Module& module, std::uint64_t first_seed, std::uint64_t num_draws,
                      int num_ranks) {
   Tensors mean;

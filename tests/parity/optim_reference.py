@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what torch's schedulers and torch.amp.GradScaler do: the literals of schedule_test.cpp and loss_scaler_test.cpp.
+"""Prints the results of torch's schedulers and torch.amp.GradScaler: the literals of schedule_test.cpp and loss_scaler_test.cpp.
 
 Usage: python3 tests/parity/optim_reference.py, with a torch of 2.10 or newer.
 """
@@ -24,7 +24,7 @@ def rates(make: object, num_steps: int) -> list[float]:
 
 
 def warm_cosine(optimizer: torch.optim.Optimizer) -> schedulers.LRScheduler:
-    """Four steps up from nothing, then eight along a cosine."""
+    """Four steps of linear warm-up from 0, then eight of cosine decay."""
     up = schedulers.LambdaLR(optimizer, lambda step: step / 4)
     down = schedulers.CosineAnnealingLR(optimizer, T_max=8)
     return schedulers.SequentialLR(optimizer, [up, down], milestones=[4])
@@ -40,7 +40,7 @@ def print_schedules() -> None:
 
 
 def print_scaler() -> None:
-    """One letter a step, o: overflow, .: none; the scale after each."""
+    """One letter per step, o: overflow, .: none; returns the scale after each."""
     scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=3)
     weight = torch.zeros(1, requires_grad=True)
     optimizer = torch.optim.SGD([weight], lr=0.0)

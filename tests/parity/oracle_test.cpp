@@ -1,4 +1,4 @@
-// Random modules through our reducer and through c10d's, both over one communicator: only the reducers differ.
+// Compares our reducer with c10d's on random modules, both over the same communicator.
 
 #include <gtest/gtest.h>
 #include <tandem/communicator.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::int64_t kWidth = 5, kRows = 3;
 
-// Residual blocks of random widths; some stand at two places, some have a frozen part. The stem is always used.
+// Residual blocks of random widths; some are used twice, some have a frozen part. The stem is always used.
 class RandomModelImpl : public torch::nn::Module {
  public:
   explicit RandomModelImpl(std::mt19937& random)
@@ -61,7 +61,7 @@ class RandomModelImpl : public torch::nn::Module {
 
 TORCH_MODULE(RandomModel);
 
-// Weights come from torch's generator, the shape of the model from its own.
+// The shape of the model has a random generator of its own; weights use that of torch.
 RandomModel make_model(unsigned seed) {
   torch::manual_seed(seed);
   std::mt19937 random(seed);
@@ -77,7 +77,7 @@ std::vector<torch::Tensor> trained_parameters(const torch::nn::Module& module) {
   return trained;
 }
 
-// c10d's view of a collective that is over. Its reducer wants the tensors back from the future.
+// A completed collective for c10d, whose reducer takes the tensors from the future.
 c10::intrusive_ptr<c10d::Work> finished(std::vector<torch::Tensor> tensors) {
   auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
   future->markCompleted(c10::IValue(std::move(tensors)));
@@ -131,7 +131,7 @@ std::shared_ptr<c10d::Reducer> make_reducer(const std::vector<torch::Tensor>& pa
 #endif
 }
 
-// c10d's reducer with the logger that it cannot do without.
+// c10d's reducer with the logger that it requires.
 class Oracle {
  public:
   Oracle(RandomModel model, Communicator& comm)
@@ -213,8 +213,8 @@ void compare_on(int size) {
   });
 }
 
-TEST(Oracle, TwoRanksHaveTheGradientsOfPyTorchsReducer) { compare_on(2); }
-TEST(Oracle, ThreeRanksHaveTheGradientsOfPyTorchsReducer) { compare_on(3); }
+TEST(Oracle, TwoRanksHaveTheGradientsOfTheC10dReducer) { compare_on(2); }
+TEST(Oracle, ThreeRanksHaveTheGradientsOfTheC10dReducer) { compare_on(3); }
 
 }  // namespace
 }  // namespace tandem

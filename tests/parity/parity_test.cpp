@@ -1,7 +1,6 @@
-// Ranks against one process, and against PyTorch's own DistributedDataParallel: numbers of make_reference.py.
+// Compares ranks with one process and with PyTorch's DistributedDataParallel; reference values: make_reference.py.
 
 #include <gtest/gtest.h>
-#include <tandem/check_replicas.h>
 #include <tandem/communicator.h>
 #include <tandem/ddp.h>
 #include <tandem/sampler.h>
@@ -63,7 +62,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
   return std::make_unique<AdamW>(std::move(parameters), AdamWOptions(0.01).weight_decay(0.1));
 }
 
-// This rank's part of every step's batch, of which there are `kSteps`.
+// This rank's part of the batch of each of the kSteps steps.
 struct Batches {
   torch::Tensor tokens, targets;
 };
@@ -85,7 +84,7 @@ struct Training {
 };
 
 struct Trained {
-  std::vector<double> losses;  // of each step, the mean over the ranks
+  std::vector<double> losses;  // per step, mean over the ranks
   std::int64_t num_buckets = 0;
 };
 
@@ -148,7 +147,7 @@ Trained expect_joined(Communicator& comm, const Training& training) {
   return trained;
 }
 
-// A plain batch norm looks at one of `num_parts` parts of the batch at a time, whichever ranks these are on.
+// A plain batch norm normalizes each of `num_parts` parts of the batch separately, on whatever ranks they are.
 void expect_pytorch(Communicator& comm, const std::string& optimizer, std::int64_t num_parts) {
   SCOPED_TRACE(optimizer);
   TinyModel model = first_model(torch::kDouble);
@@ -201,12 +200,12 @@ TEST(Parity, FourRanksInFp32HaveTheLossesOfOneProcess) { run_both_optimizers(4, 
 TEST(Parity, TwoRanksWithPlainBatchNormEqualPyTorchOnTwo) { run_pytorch(2, 2); }
 TEST(Parity, FourRanksWithPlainBatchNormEqualPyTorchOnFour) { run_pytorch(4, 4); }
 
-TEST(Parity, MicroBatchesWithoutSyncCountAsMuchAsRanks) {
+TEST(Parity, MicroBatchesUnderNoSyncEqualRanks) {
   run_pytorch(1, 4);
   run_pytorch(2, 4);
 }
 
-TEST(Parity, HoldsWithABucketForEachParameter) {
+TEST(Parity, HoldsWithOneBucketPerParameter) {
   run_both_optimizers(2, [](Communicator& comm, const std::string& optimizer) {
     const DdpOptions options{.first_bucket = Bytes{1}, .bucket = Bytes{1}};
     const Trained trained = expect_joined(comm, {.optimizer = optimizer, .ddp = options});

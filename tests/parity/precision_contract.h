@@ -13,7 +13,7 @@ namespace tandem {
 
 inline constexpr bench::GptShape kSmallGpt{.vocabulary = 64, .length = 32, .layers = 2, .width = 64, .heads = 4};
 
-// Each token follows from the one before, but for the first.
+// Each token is determined by the one before it.
 inline torch::Tensor sentences(std::int64_t step) {
   torch::manual_seed(step);
   std::vector<torch::Tensor> columns = {torch::randint(kSmallGpt.vocabulary, {8})};
@@ -23,7 +23,7 @@ inline torch::Tensor sentences(std::int64_t step) {
   return torch::stack(columns, 1);
 }
 
-// The losses of a training, until one is below half of the first or there are `limit`.
+// The losses of a run, until one is below half of the first, at most `limit`.
 inline std::vector<double> losses_in(Precision precision, std::size_t limit, Communicator& comm) {
   bench::Gpt gpt(kSmallGpt);
   gpt->to(comm.device());
@@ -45,12 +45,12 @@ inline std::vector<double> losses_in(Precision precision, std::size_t limit, Com
   return losses;
 }
 
-// 16 bits learn as fast as fp32, on every device. All ranks call it.
+// Checks that 16-bit training converges as fast as fp32, on every device. All ranks call it.
 inline void check_sixteen_bits(Communicator& comm) {
   torch::set_num_threads(1);
   const std::vector<double> fp32 = losses_in(Precision::Fp32, 400, comm);
   ASSERT_LT(fp32.size(), 400U);
-  ASSERT_GT(fp32[0], 4);  // ln 64 is 4.16: nothing is known at first
+  ASSERT_GT(fp32[0], 4);  // ln 64 = 4.16: uniform predictions at first
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
     const double loss = losses_in(precision, fp32.size(), comm).back();
     EXPECT_NEAR(loss / fp32.back(), 1, 0.02);

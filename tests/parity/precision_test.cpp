@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-TEST(Precision, OfSixteenBitsLearnsAsFastAsFp32) {
+TEST(Precision, SixteenBitsConvergeAsFastAsFp32) {
   Communicator comm = Communicator::join();
   check_sixteen_bits(comm);
 }

@@ -17,7 +17,7 @@ class TinyModelImpl : public torch::nn::Module {
   torch::nn::Linear frozen_, mix_;
   BatchNorm norm_;
   torch::nn::Linear project_;
-  torch::Tensor head_;  // the weight of embed_ again
+  torch::Tensor head_;  // tied to the weight of embed_
 };
 
 TORCH_MODULE(TinyModel);

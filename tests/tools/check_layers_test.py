@@ -89,11 +89,11 @@ class LayersTest(TreeTest):
 
     def test_a_public_header_counts_as_its_module(self) -> None:
         self.red(
-            {"src/comm/a.cpp": "#include <tandem/store.h>\n#include <tandem/config.h>\n"},
+            {"src/comm/a.cpp": "#include <tandem/communicator.h>\n#include <tandem/config.h>\n"},
             "src/comm/a.cpp:2: comm may not include config (tandem/config.h)")
         self.red(
-            {"include/tandem/store.h": '#include "tandem/run_worker.h"\n#include "tandem/error.h"\n'},
-            "include/tandem/store.h:1: comm may not include train (tandem/run_worker.h)")
+            {"include/tandem/communicator.h": '#include "tandem/run_worker.h"\n#include "tandem/error.h"\n'},
+            "include/tandem/communicator.h:1: comm may not include train (tandem/run_worker.h)")
 
     def test_the_headers_of_base_are_open_to_all_and_those_of_config_are_not(self) -> None:
         for name in ("error", "world", "units"):
@@ -104,9 +104,9 @@ class LayersTest(TreeTest):
 
     def test_a_public_header_includes_nothing_internal(self) -> None:
         self.red(
-            {"include/tandem/store.h": '#include <torch/types.h>\n#include "comm/work.h"\n'},
-            "include/tandem/store.h:2: public headers and examples may not include comm/work.h, which is internal")
-        self.green({"include/tandem/store.h": "#include <span>\n#include <torch/types.h>\n#include <tandem/world.h>\n"})
+            {"include/tandem/communicator.h": '#include <torch/types.h>\n#include "comm/work.h"\n'},
+            "include/tandem/communicator.h:2: public headers and examples may not include comm/work.h, which is internal")
+        self.green({"include/tandem/communicator.h": "#include <span>\n#include <torch/types.h>\n#include <tandem/world.h>\n"})
 
     def test_a_public_header_or_folder_that_no_table_knows_must_be_added(self) -> None:
         self.red(
@@ -122,7 +122,7 @@ class LayersTest(TreeTest):
             "recipes/detect/a.cpp:1: recipes may not include tandem (tandem/tandem.h)",
             "src/train/a.cpp:1: train may not include tandem (tandem/tandem.h)")
         self.green({"examples/03_ddp/main.cpp": umbrella, "tests/readme/main.cpp": umbrella})
-        self.green({"include/tandem/tandem.h": "#include <tandem/store.h>\n#include <tandem/run_worker.h>\n"})
+        self.green({"include/tandem/tandem.h": "#include <tandem/communicator.h>\n#include <tandem/run_worker.h>\n"})
 
     def test_an_example_sees_public_headers_only(self) -> None:
         self.red(
@@ -159,10 +159,10 @@ class LayersTest(TreeTest):
         self.green({path: text for path in ("src/ddp/a_test.cpp", "src/ddp/a_test.h", "tests/a.cpp", "examples/03_ddp/a.cpp", "bench/a.cpp")})
 
     def test_only_the_transport_itself_brings_torch_into_shared_memory(self) -> None:
-        text = "#include <tandem/world.h>\n#include <tandem/store.h>\n#include <torch/types.h>\n"
+        text = "#include <tandem/world.h>\n#include <tandem/communicator.h>\n#include <torch/types.h>\n"
         self.red(
             {"src/comm/shm/arena.cpp": text},
-            f"src/comm/shm/arena.cpp:2: src/comm/shm/arena.cpp {FREE} tandem/store.h",
+            f"src/comm/shm/arena.cpp:2: src/comm/shm/arena.cpp {FREE} tandem/communicator.h",
             f"src/comm/shm/arena.cpp:3: src/comm/shm/arena.cpp {FREE} torch/types.h")
         self.green({"src/comm/shm/shm.cpp": text, "src/comm/shm/shm_test.cpp": text})
 
@@ -202,10 +202,10 @@ class LayersTest(TreeTest):
             line = form.count("\n") + 2
             text = f"namespace tandem {{\n{form}\n}}\n"
             self.red(
-                {"include/tandem/store.h": text, "src/comm/a.cpp": text},
-                f"include/tandem/store.h:{line}: tandem::Sum is also defined in src/comm/a.cpp",
-                f"src/comm/a.cpp:{line}: tandem::Sum is also defined in include/tandem/store.h")
-            self.green({"include/tandem/store.h": text, "src/comm/a.cpp": text.replace("Sum", "Mean")})
+                {"include/tandem/communicator.h": text, "src/comm/a.cpp": text},
+                f"include/tandem/communicator.h:{line}: tandem::Sum is also defined in src/comm/a.cpp",
+                f"src/comm/a.cpp:{line}: tandem::Sum is also defined in include/tandem/communicator.h")
+            self.green({"include/tandem/communicator.h": text, "src/comm/a.cpp": text.replace("Sum", "Mean")})
 
     def test_types_of_different_namespaces_are_different(self) -> None:
         text = "namespace tandem {\nstruct Sum {};\n}\n"

@@ -32,7 +32,6 @@ Arena meet_in_arena(c10d::Store& store, const World& world) {
 class HostRoll : public Roll {
  public:
   HostRoll(c10d::Store& store, const World& world, std::chrono::milliseconds timeout)
-
       : arena_(meet_in_arena(store, world)),
         rank_(world.rank),
         timeout_(timeout),
@@ -50,7 +49,7 @@ class HostRoll : public Roll {
     }
   }
 
-  // Whoever comes second to a collective sees what the first one posted.
+  // The later rank compares its posting with those of the earlier ones.
   void post(const Posting& posting) override {
     const std::uint64_t number = board_.num_posted(rank_);
     if (number >= Board::kDepth) wait_for_others(number - Board::kDepth);
@@ -90,7 +89,7 @@ class HostRoll : public Roll {
     return true;
   }
 
-  // The board has no room for a rank that is too far ahead.
+  // The board holds kDepth collectives per rank.
   void wait_for_others(std::uint64_t number) const {
     while (!missing(board_, number).empty() && !board_.failure()) {
       board_.wait(100, [&] { return missing(board_, number).empty(); });
@@ -111,9 +110,9 @@ class HostRoll : public Roll {
   Board board_;
   Peers peers_;
   std::mutex mutex_;
-  Posting last_;  // what this rank posted last
+  Posting last_;  // the latest posting of this rank
 
-  // Of the thread that watches.
+  // Used by the watchdog thread only.
   std::uint64_t seen_ = 0;
   Stopwatch since_;
 };

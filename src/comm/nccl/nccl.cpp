@@ -28,24 +28,23 @@ using std::chrono::milliseconds;
 using torch::Tensor;
 
 constexpr milliseconds kWatch(20);
-constexpr milliseconds kPatience(4000);  // for the roll to find out who is gone
+constexpr milliseconds kPatience(4000);  // for the roll to identify the lost rank
 
 c10d::ReduceOp to_c10d(ReduceOp op) {
   if (op == ReduceOp::Sum) return c10d::ReduceOp::SUM;
   return op == ReduceOp::Min ? c10d::ReduceOp::MIN : c10d::ReduceOp::MAX;
 }
 
-// c10d's own threads must neither end the process nor look away from what we do: this one decides when a run has
-// failed.
+// c10d's own threads must not end the process: the watchdog below decides when the run has failed.
 void set_up_c10d() {
-  set_environment_variable("TORCH_NCCL_ASYNC_ERROR_HANDLING", "2");  // give up the communicator, not the process
+  set_environment_variable("TORCH_NCCL_ASYNC_ERROR_HANDLING", "2");  // abort the communicator, not the process
   set_environment_variable("TORCH_NCCL_ENABLE_MONITORING", "0");
 }
 
 using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
 
-// A thread that ends the collectives of a group once the roll says that a rank is lost, and remembers why. What it
-// knows is shared with it, since it may still be busy giving up the group when everyone else has left.
+// A watchdog thread that aborts the group when the roll reports a failure, and keeps the failure. Its state is shared,
+// because the thread may still be aborting the group after this object is destroyed.
 class Watch {
  public:
   Watch(std::unique_ptr<Roll> roll, Group group);
@@ -57,7 +56,7 @@ class Watch {
   bool has_failed() const { return state_->has_failed; }
   void throw_if_failed() const;
 
-  // NCCL may notice first that a peer is gone, but does not know which: the roll gets a moment to find out.
+  // NCCL may notice first that a peer is lost, but not which one: waits a moment for the roll to identify it.
   [[noreturn]] void fail_with(const std::string& what_nccl_says);
 
  private:
@@ -68,7 +67,7 @@ class Watch {
     bool is_over = false;
     std::optional<Board::Failure> failure;
     std::atomic<bool> has_failed = false;
-    std::atomic<bool> is_suspicious = false;  // NCCL has an error of its own
+    std::atomic<bool> is_suspicious = false;  // NCCL reported an error
   };
   static void run(State& state, c10d::ProcessGroupNCCL& group);
 
@@ -94,8 +93,8 @@ Watch::~Watch() {
   }
 }
 
-// c10d neither throws nor returns when a peer dies. Giving up the group makes the device go on, with garbage for a
-// result: so the flag is raised before, and everyone who waits looks at it afterwards.
+// c10d neither throws nor returns when a peer dies. After abort() the device continues with invalid results: so the
+// flag is set before, and checked after every wait.
 void Watch::run(State& state, c10d::ProcessGroupNCCL& group) {
   std::unique_lock lock(state.mutex);
   while (!state.changed.wait_for(lock, kWatch, [&] { return state.is_over; })) {
@@ -125,7 +124,7 @@ void Watch::fail_with(const std::string& what_nccl_says) {
   }
   throw_if_failed();
   fail(ErrorKind::Comm, str("nccl: ", what_nccl_says.substr(0, what_nccl_says.find('\n'))),
-       "NCCL_DEBUG=INFO makes NCCL say more; --timeout gives it more time");
+       "set NCCL_DEBUG=INFO for details, or a longer --timeout");
 }
 
 class Nccl : public Transport {
@@ -178,7 +177,7 @@ Nccl::Nccl(c10::intrusive_ptr<c10d::Store> store, const World& world, torch::Dev
   const auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
   group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(store_, world.rank, world.size, options);
-  group_->eagerConnectSingleDevice(device_);  // nothing could end a wait for it later
+  group_->eagerConnectSingleDevice(device_);  // a lazy connect could not be interrupted
   watch_.emplace(std::move(roll), group_);
 }
 
@@ -187,16 +186,16 @@ Nccl::~Nccl() {
     confirm();
     watch_->roll().leave();
   } catch (const Error&) {
-    // Whoever waited for it has been told.
+    // Already reported by the wait that failed.
   }
   const bool has_failed = watch_->has_failed();
   watch_.reset();
   try {
-    if (!has_failed) group_->abort();  // shutdown() would wait for ranks that may never come
+    if (!has_failed) group_->abort();  // shutdown() may block on other ranks
   } catch (const c10::Error&) {
-    // The device itself has failed, and said so.
+    // A device error, already reported.
   }
-  if (has_failed) group_.release();  // taking down a group that has lost a rank may wait for ever
+  if (has_failed) group_.release();  // destroying a group that has lost a rank may block for ever
 }
 
 template <class Call>
@@ -212,8 +211,8 @@ template <class Start>
 Work Nccl::run(Posting posting, const Tensor& tensor, const Start& start) {
   if (tensor.device() != device_) {
     fail(ErrorKind::Comm,
-         str("nccl: a tensor on ", tensor.device().str(), ", but this rank's device is ", device_.str()),
-         "move the module and its tensors there: module->to(comm.device())");
+         str("nccl: a tensor on ", tensor.device().str(), ", but the device of this rank is ", device_.str()),
+         "move the module and its inputs to it: module->to(comm.device())");
   }
   watch_->throw_if_failed();
   posting.step = step_;
@@ -232,7 +231,7 @@ Work Nccl::all_reduce(Tensor buffer, ReduceOp op, double divisor) {
                         .op = element_op(op),
                         .count = static_cast<std::uint64_t>(buffer.numel()),
                         .divisor = divisor};
-  // NCCL's own mean divides before it sums, which gives the same bits where the world size is a power of two.
+  // NCCL's AVG divides before it sums: the same bits if the world size is a power of two.
   const bool is_power_of_two = std::has_single_bit(static_cast<unsigned>(world_.size));
   const bool is_wide = buffer.scalar_type() == torch::kFloat || buffer.scalar_type() == torch::kDouble;
   const bool is_exact_mean = divisor != 1 && divisor == world_.size && is_power_of_two && is_wide;

@@ -7,7 +7,7 @@ namespace tandem {
 bool nccl_is_available() { return false; }
 
 std::unique_ptr<Transport> make_nccl(Store&, torch::Device, std::chrono::milliseconds) {
-  fail(ErrorKind::Comm, "transport: nccl is not in this build", "build against a torch with CUDA");
+  fail(ErrorKind::Comm, "transport: nccl is not in this build", "build with a torch that has CUDA");
 }
 
 }  // namespace tandem

@@ -13,29 +13,29 @@
 
 namespace tandem {
 
-// The ranks call out what they do, since NCCL does not look: it neither compares collectives nor notices that a peer is
-// gone. `post` comes from the thread that starts collectives, `failure` from another one that watches.
+// Compares the collectives of the ranks and detects lost peers, which NCCL does not. `post` is called by the thread
+// that starts collectives, `failure` by the watchdog thread.
 class Roll {
  public:
   virtual ~Roll() = default;
 
-  // This rank starts its next collective. An Error when a rank of the same host has started another one in its place.
+  // Publishes the next collective of this rank. An Error if a rank of the same host has posted a different one.
   virtual void post(const Posting& posting) = 0;
 
-  // Why the ranks cannot go on: a rank is gone or did not come, or some do not agree. Asked again and again; once NCCL
-  // has an error of its own (`is_suspicious`), less is needed to say that a rank is gone.
+  // A lost rank, a timeout or a mismatch, if there is one. Called periodically; after an error of NCCL itself
+  // (`is_suspicious`), a rank is considered lost after a shorter silence.
   virtual std::optional<Board::Failure> failure(bool is_suspicious) = 0;
 
-  // This rank is done; that it is gone from now on is no failure. Returns when the others are done too, or in a second:
-  // until then they may still be receiving what this rank has sent.
+  // Call at the end: the exit of this rank is no failure any more. Blocks until the other ranks have left too, for at
+  // most a second: they may still be receiving data from this rank.
   virtual void leave() = 0;
 };
 
 // Ranks of one host, over shared memory.
 std::unique_ptr<Roll> make_host_roll(c10d::Store& store, const World& world, std::chrono::milliseconds timeout);
 
-// Ranks of several hosts, over the store: they say twice a second that they live, and how far they have come. What they
-// call is not compared.
+// Ranks of several hosts, over the store: each sends a heartbeat with its progress twice a second. Collectives are not
+// compared.
 std::unique_ptr<Roll> make_store_roll(c10d::Store& store, const World& world, std::chrono::milliseconds timeout);
 
 }  // namespace tandem

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kBeat(500);
-constexpr milliseconds kSilence(15000);  // hosts may be slow, and networks too
+constexpr milliseconds kSilence(15000);  // generous, for slow hosts and networks
 constexpr milliseconds kSuspiciousSilence(2000);
 
 class StoreRoll : public Roll {
@@ -37,8 +37,8 @@ class StoreRoll : public Roll {
       store_->add(key("beat", world_.rank), 1);
       look_at_others(is_suspicious ? kSuspiciousSilence : kSilence);
     } catch (const c10::Error&) {
-      failure_ = Board::Failure{.message = "comm: the store was lost: rank 0, which hosts it, has probably ended",
-                                .hint = "look at the output of rank 0"};
+      failure_ = Board::Failure{.message = "comm: the store was lost: rank 0, which hosts it, has probably exited",
+                                .hint = "check the output of rank 0"};
     }
     return failure_;
   }
@@ -54,7 +54,7 @@ class StoreRoll : public Roll {
         num_left = store_->add("roll/left", 0);
       }
     } catch (const c10::Error&) {
-      // The one who hosts the store has left before: nobody is there to be told.
+      // The host of the store has already left.
     }
   }
 
@@ -72,7 +72,7 @@ class StoreRoll : public Roll {
     bool is_overdue;
   };
 
-  // Tells the others how far this rank has come; a counter can be read without waiting for it.
+  // Publishes the progress of this rank as a counter, which can be read without blocking.
   Progress tell_how_far() {
     std::int64_t news = 0;
     Progress now{};
@@ -101,12 +101,12 @@ class StoreRoll : public Roll {
       if (is_late) late.push_back(rank);
       if (is_late && has_left) return lose(rank, "it left before");
       const bool is_silent = rank != world_.rank && peer.since.elapsed() > patience;
-      if (is_silent && !has_left) return lose(rank, str("no sign of life for ", duration_text(patience)));
+      if (is_silent && !has_left) return lose(rank, str("no heartbeat for ", duration_text(patience)));
     }
     if (!late.empty() && now.is_overdue) failure_ = lateness(late, now.num_posted - 1, now.last, timeout_);
   }
 
-  c10::intrusive_ptr<c10d::Store> store_;  // a connection of its own: the watching thread may be waiting on it
+  c10::intrusive_ptr<c10d::Store> store_;  // a separate connection: the watchdog thread may block on it
   World world_;
   milliseconds timeout_;
   std::mutex mutex_;
@@ -115,7 +115,7 @@ class StoreRoll : public Roll {
   Stopwatch since_post_;
   std::int64_t told_ = 0;
 
-  // Of the thread that watches.
+  // Used by the watchdog thread only.
   std::vector<Peer> peers_;
   Stopwatch since_beat_;
   std::optional<Board::Failure> failure_;

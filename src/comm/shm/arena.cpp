@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
-constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE; an older kernel refuses it, and faults the pages in later
-constexpr std::size_t kAddressSpace = std::size_t{1} << 45;  // a quarter of what a process has
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE; older kernels reject it and allocate pages on first use
+constexpr std::size_t kAddressSpace = std::size_t{1} << 45;  // a quarter of the address space of a process
 
 std::size_t round_up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
 
@@ -28,7 +28,7 @@ std::size_t block_size(std::size_t size) { return round_up(std::max<std::size_t>
 
 [[noreturn]] void no_memory(const std::string& what) {
   fail(ErrorKind::Comm, str("shm: ", what, ": ", errno_text(errno)),
-       "check the limits of memory and of open files (ulimit -v, ulimit -n, the container's limit)");
+       "check the limits on memory and open files (ulimit -v, ulimit -n, limits of the container)");
 }
 
 }  // namespace
@@ -44,7 +44,8 @@ Arena::Extent Arena::extent_of(int num_ranks, std::size_t board_size) {
 Arena Arena::create(int num_ranks, std::size_t board_size) {
   const Extent extent = extent_of(num_ranks, board_size);
   Fd fd(::memfd_create("tandem-arena", MFD_CLOEXEC));
-  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(extent.whole)) != 0) no_memory("there is none for the arena");
+  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(extent.whole)) != 0)
+    no_memory("shared memory cannot be allocated");
   Arena arena(std::move(fd), num_ranks, extent);
   std::random_device random;
   const std::uint64_t token = std::uint64_t{random()} << 32 | random();
@@ -57,8 +58,8 @@ Arena Arena::open(const std::string& address, int num_ranks, std::size_t board_s
   const std::string path = str("/proc/", parts.at(0), "/fd/", parts.at(1));
   Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) {
-    fail(ErrorKind::Comm, str("shm: the memory of another rank, ", path, ", cannot be opened: ", errno_text(errno)),
-         "ranks that share memory must run as one user, in one container");
+    fail(ErrorKind::Comm, str("shm: shared memory ", path, " of another rank cannot be opened: ", errno_text(errno)),
+         "all ranks must run as the same user, in the same container");
   }
   const Extent extent = extent_of(num_ranks, board_size);
   struct stat file {};
@@ -66,16 +67,16 @@ Arena Arena::open(const std::string& address, int num_ranks, std::size_t board_s
     Arena arena(std::move(fd), num_ranks, extent);
     if (str(arena.token()) == parts.at(2)) return arena;
   }
-  fail(ErrorKind::Comm, str("shm: ", path, " is not the memory of this run"),
-       "ranks that share memory must run in one container, where a process id means the same to all");
+  fail(ErrorKind::Comm, str("shm: ", path, " is not the shared memory of this run"),
+       "all ranks must run in the same container (the same PID namespace)");
 }
 
 Arena::Arena(Fd fd, int num_ranks, const Extent& extent) : fd_(std::move(fd)), num_ranks_(num_ranks), extent_(extent) {
   void* memory = ::mmap(nullptr, extent.whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
-  if (memory == MAP_FAILED) no_memory(str("the arena of ", num_ranks, " ranks cannot be mapped"));
+  if (memory == MAP_FAILED) no_memory(str("shared memory of ", num_ranks, " ranks cannot be mapped"));
   memory_ = static_cast<std::byte*>(memory);
   ::madvise(memory, extent.whole, MADV_HUGEPAGE);
-  ::madvise(memory, extent.whole, MADV_DONTDUMP);  // a core file of the size of the machine helps nobody
+  ::madvise(memory, extent.whole, MADV_DONTDUMP);  // keeps core files small
 }
 
 Arena::Arena(Arena&& other) noexcept
@@ -114,14 +115,14 @@ std::byte* Region::allocate(std::size_t size) {
   size = block_size(size);
   const auto room = std::find_if(free_.begin(), free_.end(), [&](const auto& piece) { return piece.second >= size; });
   if (room == free_.end()) {
-    fail(ErrorKind::Comm, str("shm: no room for ", size, " bytes in this rank's part of the arena"),
-         "the machine's memory is used up; use fewer ranks or a smaller model");
+    fail(ErrorKind::Comm, str("shm: out of shared memory: ", size, " bytes cannot be allocated"),
+         "use fewer ranks or a smaller model");
   }
   const auto [offset, room_size] = *room;
   free_.erase(room);
   if (room_size > size) free_.emplace(offset + size, room_size - size);
   if (offset + size > touched_) {
-    // All pages at once, by the rank whose memory it is: one by one, in the first step, they would cost far more.
+    // Allocate all pages at once, by their owner: page faults during the first step would cost far more.
     const std::size_t begin = touched_ / kPage * kPage;
     ::madvise(memory_ + begin, round_up(offset + size, kPage) - begin, kPopulateWrite);
     touched_ = offset + size;

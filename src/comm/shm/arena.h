@@ -11,12 +11,12 @@
 
 namespace tandem {
 
-// Memory that the ranks of one host share: a board for what they tell each other, then a region for each rank. It
-// begins as zeros and vanishes with its last user, however that one ends. Regions are as large as the machine's memory;
-// a page costs nothing until it is used.
+// Shared memory of the ranks of one host (a memfd): the board, then a region per rank. It is zero-initialized and freed
+// when the last process has exited, even after a crash. Each region may grow to the size of the machine's memory; pages
+// are allocated on first use.
 class Arena {
  public:
-  // Made by one rank, and opened by the others by its address, which only processes of the same user can.
+  // One rank creates it; the others open it by its address, as processes of the same user.
   static Arena create(int num_ranks, std::size_t board_size);
   static Arena open(const std::string& address, int num_ranks, std::size_t board_size);
 
@@ -24,7 +24,7 @@ class Arena {
   Arena& operator=(Arena&&) = delete;
   ~Arena();
 
-  std::string address() const;  // of one that was created
+  std::string address() const;  // on the rank that created it
   int num_ranks() const { return num_ranks_; }
 
   std::byte* board() const;
@@ -33,14 +33,14 @@ class Arena {
 
  private:
   struct Extent {
-    std::size_t board;   // where the regions begin
-    std::size_t region;  // the size of one
-    std::size_t whole;
+    std::size_t board;   // offset of the first region
+    std::size_t region;  // size of one region
+    std::size_t whole;   // size of the mapping
   };
   static Extent extent_of(int num_ranks, std::size_t board_size);
 
   Arena(Fd fd, int num_ranks, const Extent& extent);
-  std::uint64_t token() const;  // a number that no other arena has
+  std::uint64_t token() const;  // random, identifies this arena
 
   Fd fd_;
   int num_ranks_;
@@ -48,15 +48,15 @@ class Arena {
   std::byte* memory_ = nullptr;
 };
 
-// Hands out pieces of one rank's region. Memory that was used once is kept for the next who asks. Any thread may call.
+// Allocates memory in the region of one rank. Released memory is reused. Thread-safe.
 class Region {
  public:
   Region(std::byte* memory, std::size_t size);
 
-  // Where `address` lies in the region; nothing when it lies elsewhere.
+  // The offset of `address` in the region; empty if it is outside.
   std::optional<std::size_t> offset_of(const void* address) const;
 
-  // Aligned to a cache line. An Error when the region is full. `release` wants the same size again.
+  // Aligned to a cache line. An Error if the region is full. Pass the same size to `release`.
   std::byte* allocate(std::size_t size);
   void release(std::byte* piece, std::size_t size);
 
@@ -64,8 +64,8 @@ class Region {
   std::byte* memory_;
   std::size_t size_;
   std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;  // offset -> size; neighbours are joined
-  std::size_t touched_ = 0;                  // the region's pages exist up to here
+  std::map<std::size_t, std::size_t> free_;  // offset -> size; adjacent blocks are merged
+  std::size_t touched_ = 0;                  // pages below this offset are allocated
 };
 
 }  // namespace tandem

@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kSleep(5);
 
-// Of the failure text.
+// States of the failure record.
 constexpr std::uint32_t kNone = 0;
 constexpr std::uint32_t kBeingWritten = 1;
 constexpr std::uint32_t kThere = 2;
 
-// A word of Progress counts for one collective. Numbers only grow, so what is left of an earlier one counts as 0, and a
-// later number says that the collective in question is over.
+// A word of Progress counts the chunks of one collective. Numbers only grow: a smaller number means that the count is
+// still 0, a larger one that the collective is finished.
 constexpr std::uint64_t kCountBits = 24;
 constexpr std::uint64_t kCountMask = (std::uint64_t{1} << kCountBits) - 1;
 
@@ -46,7 +46,7 @@ Board::Board(std::byte* memory, int num_ranks)
       states_(reinterpret_cast<RankState*>(progress_ + kDepth)),
       slots_(reinterpret_cast<Slot*>(states_ + num_ranks)) {}
 
-// The tag is taken away first: one who reads the slot while it is written sees that, and looks again.
+// The tag is cleared first, so that a concurrent reader sees an incomplete slot and retries.
 void Board::post(int rank, std::uint64_t number, const Posting& posting) {
   Slot& slot = this->slot(rank, number);
   slot.tag = 0;
@@ -92,7 +92,7 @@ bool Board::is_done(std::uint64_t number, std::uint64_t num_chunks) const {
 void Board::set_failure(const Failure& failure) {
   std::uint32_t nobody = kNone;
   if (!header_->failure_state.compare_exchange_strong(nobody, kBeingWritten)) {
-    // Its text comes in a moment, unless its writer died over it.
+    // Another rank is writing its text; it may die before it is done.
     const Deadline deadline(kSleep);
     while (header_->failure_state != kThere && !deadline.passed()) __builtin_ia32_pause();
     return;
@@ -120,8 +120,8 @@ void Board::sleep(std::uint32_t epoch) const {
   futex_wait(header_->epoch, epoch, std::chrono::steady_clock::now() + kSleep);
 }
 
-// Whoever is about to sleep counts itself, then looks once more; we change things, then look at the count. So one of us
-// sees the other.
+// A sleeper increments the count before it checks its condition again; the caller here has changed the board before it
+// reads the count. So no wake-up is lost.
 void Board::wake() const {
   if (header_->num_sleepers == 0) return;
   ++header_->epoch;

@@ -14,12 +14,12 @@
 
 namespace tandem {
 
-// Where the ranks of one host tell each other what they do: a ring of postings for each rank, and for each collective
-// how much of it is claimed and done. It lies in memory that they share and that begins as zeros. Every word is a
-// lock-free atomic, so a rank that dies leaves nothing locked. Collectives are numbered from 0.
+// The control data of the collectives, in zero-initialized shared memory: a ring of postings per rank, and the number
+// of claimed and finished chunks per collective. Every word is a lock-free atomic, so a rank that dies leaves nothing
+// locked. Collectives are numbered from 0.
 class Board {
  public:
-  static constexpr std::uint64_t kDepth = 256;  // collectives that a rank may have in flight
+  static constexpr std::uint64_t kDepth = 256;  // collectives in flight per rank
 
   static std::size_t size(int num_ranks);
 
@@ -27,20 +27,20 @@ class Board {
 
   int num_ranks() const { return num_ranks_; }
 
-  // Collective `number` of `rank` takes place as described. The one kDepth before it must be done.
+  // Publishes collective `number` of `rank`. Collective `number - kDepth` must be finished.
   void post(int rank, std::uint64_t number, const Posting& posting);
 
-  // Nothing while the rank has not come so far, and when it is long past it.
+  // Empty before the rank has posted it, and after its slot was reused.
   std::optional<Posting> posting(int rank, std::uint64_t number) const;
 
   std::uint64_t num_posted(int rank) const { return states_[rank].num_posted; }
 
-  // The next chunk of a collective that nobody does yet; nothing when there is none.
+  // The next unclaimed chunk of a collective; empty if there is none.
   std::optional<std::uint64_t> claim(std::uint64_t number, std::uint64_t num_chunks);
   void finish_chunk(std::uint64_t number, std::uint64_t num_chunks);
   bool is_done(std::uint64_t number, std::uint64_t num_chunks) const;
 
-  // Why the ranks cannot go on. The first failure stays, and is every rank's.
+  // The failure reported by every rank; the first one is kept.
   struct Failure {
     ErrorKind kind = ErrorKind::Comm;
     std::string message;
@@ -54,7 +54,7 @@ class Board {
   void leave(int rank);
   bool has_left(int rank) const { return states_[rank].has_left; }
 
-  // Looks `spins` times whether `is_true`, then sleeps until something changes, for a few milliseconds at most.
+  // Polls `is_true` up to `spins` times, then sleeps until the board changes, for a few milliseconds at most.
   template <class Condition>
   void wait(int spins, const Condition& is_true) const {
     for (int spin = 0; spin < spins; ++spin) {
@@ -69,12 +69,12 @@ class Board {
 
  private:
   using Word = std::atomic<std::uint64_t>;
-  static_assert(Word::is_always_lock_free, "another process could not see a lock of ours");
+  static_assert(Word::is_always_lock_free, "a lock would not work across processes");
 
-  static constexpr std::size_t kLine = 64;  // writers of different words stay on different cache lines
+  static constexpr std::size_t kLine = 64;  // avoids false sharing
 
   struct alignas(kLine) Header {
-    FutexWord epoch;  // changes when those who sleep are to look again
+    FutexWord epoch;  // incremented to wake sleeping ranks
     alignas(kLine) FutexWord num_sleepers;
     alignas(kLine) FutexWord failure_state;
     std::uint32_t failure_kind;
@@ -87,11 +87,11 @@ class Board {
     std::atomic<bool> has_left;
   };
   struct alignas(kLine) Slot {
-    Word tag;  // the collective's number + 1
+    Word tag;  // number of the collective + 1
     std::array<Word, std::tuple_size_v<PostingWords>> words;
   };
   struct alignas(2 * kLine) Progress {
-    Word claimed;  // the collective's number + 1, and a count
+    Word claimed;  // number of the collective + 1, and a count
     alignas(kLine) Word done;
   };
 

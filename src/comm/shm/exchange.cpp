@@ -13,9 +13,9 @@ namespace tandem {
 namespace {
 
 constexpr std::uint64_t kAllChunks = std::numeric_limits<std::uint64_t>::max();
-constexpr std::chrono::milliseconds kGrace(200);  // for what the living still do, once a rank is lost
+constexpr std::chrono::milliseconds kGrace(200);  // for the chunks of the other ranks, once a rank is lost
 
-// How a collective is cut: into sections, one for each rank's part, and these into chunks.
+// How a collective is split: into sections, one per rank's part, and these into chunks.
 struct Cut {
   std::uint64_t num_sections;
   std::uint64_t chunk_elements;
@@ -27,7 +27,7 @@ struct Cut {
 Cut cut(const Posting& posting, int num_ranks, std::size_t chunk_bytes) {
   const bool has_parts = posting.collective == Collective::AllGather || posting.collective == Collective::ReduceScatter;
   const std::uint64_t chunk_elements = chunk_bytes / element_size(posting.type);
-  // An empty collective has a chunk too: whoever does it has seen that all ranks agree.
+  // An empty collective has one chunk too: it is processed only after the postings of all ranks were compared.
   const std::uint64_t chunks = std::max<std::uint64_t>(1, (posting.count + chunk_elements - 1) / chunk_elements);
   return {.num_sections = has_parts ? static_cast<std::uint64_t>(num_ranks) : 1,
           .chunk_elements = chunk_elements,
@@ -49,7 +49,7 @@ class Exchange::Turn {
  public:
   explicit Turn(std::atomic<bool>& is_busy) : is_busy_(is_busy) {
     if (is_busy_.exchange(true)) {
-      fail(ErrorKind::Comm, "comm: two threads start or wait for collectives at once",
+      fail(ErrorKind::Comm, "comm: two threads use the communicator at the same time",
            "wait for a collective in the thread that started it");
     }
   }
@@ -98,7 +98,7 @@ void Exchange::complete(Operation& operation) {
   }
 }
 
-// Does up to `max_chunks` of the chunks that are there to be done.
+// Processes up to `max_chunks` unclaimed chunks.
 void Exchange::advance(Operation& operation, std::uint64_t max_chunks) {
   if (operation.buffers.empty() && !find_buffers(operation)) return;
   for (std::uint64_t i = 0; i < max_chunks; ++i) {
@@ -109,7 +109,7 @@ void Exchange::advance(Operation& operation, std::uint64_t max_chunks) {
   }
 }
 
-// False while not all ranks have posted, and when the collective is long over.
+// False until all ranks have posted, and after the slots were reused.
 bool Exchange::find_buffers(Operation& operation) {
   std::vector<std::byte*> buffers;
   for (int rank = 0; rank < board_.num_ranks(); ++rank) {
@@ -151,7 +151,7 @@ bool Exchange::all_have_posted(std::uint64_t number) const {
   return true;
 }
 
-// What may have gone wrong with a collective that is not done yet.
+// Looks for failures while a collective is not finished.
 void Exchange::check(const Operation& operation, std::chrono::nanoseconds waited) {
   throw_if_failed();
   const auto& [number, posting, num_chunks, buffers] = operation;

@@ -19,24 +19,25 @@ namespace tandem {
 struct ExchangeOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   std::size_t chunk_bytes = 128 << 10;
-  int spins = 1000;  // looks before it sleeps
+  int spins = 1000;  // polls before sleeping
   std::function<std::vector<LostRank>()> find_lost = [] { return std::vector<LostRank>(); };
 };
 
-// One rank's part in the collectives of a board. A collective is cut into chunks. Once every rank has posted it,
-// whoever is free claims a chunk and does it for all: reads it from the regions of all ranks and writes the result to
-// all. An element's sum is always built along the same tree, so it does not matter who does it. There is no thread:
-// chunks are done inside `start`, up to this rank's share of them, and inside `finish`. Used by one thread at a time.
+// The collectives over shared memory, as executed by one rank. A collective is split into chunks. Once every rank has
+// posted it, each rank claims chunks: it reads a chunk from the regions of all ranks, reduces it and writes the result
+// to all of them. Elements are always summed along the same tree, so the result does not depend on the rank that
+// computes it. There is no background thread: chunks are processed in `start`, up to this rank's share, and in
+// `finish`. Used by one thread at a time.
 class Exchange {
  public:
-  // `regions` has one for each rank.
+  // `regions`: one per rank.
   Exchange(Board board, std::vector<std::byte*> regions, int rank, ExchangeOptions options);
 
   // Posts the next collective and returns its number. The buffer is in use until `finish`.
   std::uint64_t start(const Posting& posting);
 
-  // Waits until the collective is done on all ranks. An Error when it cannot be: the ranks do not agree on what it is,
-  // a rank is lost, or does not come in time. Then every rank gets that Error, and nothing more can be started.
+  // Blocks until the collective is finished on all ranks. An Error on a mismatch between ranks, a lost rank or a
+  // timeout: every rank then gets the same Error, and no collective can be started any more.
   void finish(std::uint64_t number);
 
   bool is_finished(std::uint64_t number) const { return queue_.empty() || number < queue_.front().number; }
@@ -50,10 +51,10 @@ class Exchange {
     std::uint64_t number;
     Posting posting;
     std::uint64_t num_chunks;
-    std::vector<std::byte*> buffers;  // of all ranks; empty until all have posted the same
+    std::vector<std::byte*> buffers;  // of all ranks; empty until all have posted
   };
 
-  // Held while the queue is in use: a second thread is told, before it does damage.
+  // Held while the queue is in use; a second thread gets an Error.
   class Turn;
 
   void advance(Operation& operation, std::uint64_t max_chunks);
@@ -75,7 +76,7 @@ class Exchange {
   std::uint64_t next_ = 0;
   bool has_failed_ = false;
   std::unique_ptr<std::atomic<bool>> is_busy_ = std::make_unique<std::atomic<bool>>(false);
-  std::deque<Operation> queue_;  // posted, not known to be done
+  std::deque<Operation> queue_;  // posted, not known to be finished
 };
 
 }  // namespace tandem

@@ -33,22 +33,21 @@ Board::Failure disagreement(const Board& board, std::uint64_t number, const Post
 }
 
 Board::Failure loss(const LostRank& lost, std::uint64_t number, const Posting& posting) {
-  return {.kind = ErrorKind::Comm,
-          .message = str("comm: rank ", lost.rank, " was lost (", lost.how, ") while others wait for it in ",
-                         collective_text(number, posting)),
-          .hint = str("look at the output of rank ", lost.rank,
-                      "; if it ended well, it did fewer steps than the others: give all ranks equally many batches "
-                      "(even_batches)")};
+  return {
+      .kind = ErrorKind::Comm,
+      .message = str("comm: rank ", lost.rank, " was lost (", lost.how, ") while the others were waiting for it in ",
+                     collective_text(number, posting)),
+      .hint = str("check the output of rank ", lost.rank,
+                  "; if it succeeded, it ran fewer steps than the others: give all ranks the same number of batches "
+                  "(even_batches)")};
 }
 
 Board::Failure lateness(const std::vector<int>& late, std::uint64_t number, const Posting& posting,
                         std::chrono::milliseconds timeout) {
-  const std::string who = late.empty() ? "the ranks did not finish " : str(ranks_text(late), " did not come to ");
+  const std::string who = late.empty() ? "the ranks did not finish " : str(ranks_text(late), " did not reach ");
   return {.kind = ErrorKind::Timeout,
-          .message = str("comm: ", who, collective_text(number, posting), ", within ", duration_text(timeout)),
-          .hint =
-              "look at the output of those ranks (`tandem stack` shows where they are), or give them more time with "
-              "--timeout"};
+          .message = str("comm: timeout after ", duration_text(timeout), ": ", who, collective_text(number, posting)),
+          .hint = "check the output of those ranks (`tandem stack` shows where they are), or set a longer --timeout"};
 }
 
 std::vector<int> missing(const Board& board, std::uint64_t number) {

@@ -10,22 +10,22 @@
 
 namespace tandem {
 
-// A rank that will not come any more.
+// A rank that cannot take part any more.
 struct LostRank {
   int rank = 0;
-  std::string how;  // "its process is gone"
+  std::string how;  // "its process has exited"
 };
 
-// What went wrong with collective `number`, in words, as every rank gets to read it.
+// The failure of collective `number`, as reported by every rank.
 Board::Failure disagreement(const Board& board, std::uint64_t number, const Posting& mine);
 Board::Failure loss(const LostRank& lost, std::uint64_t number, const Posting& posting);
 Board::Failure lateness(const std::vector<int>& late, std::uint64_t number, const Posting& posting,
                         std::chrono::milliseconds timeout);
 
-// The ranks that have not posted it yet.
+// The ranks that have not posted the collective yet.
 std::vector<int> missing(const Board& board, std::uint64_t number);
 
-// A rank that left without having posted it.
+// A rank that has left without posting the collective.
 std::optional<LostRank> find_leaver(const Board& board, std::uint64_t number);
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 #pragma once
 
-// How the types of elements are stored and how they are reduced, as vectors of any width. To be included as tree.h is.
+// Element types as stored and as reduced, in vectors of any width. See tree.h on how to include it.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ To bits_as(From from) {
   return to;
 }
 
-// A type that is reduced as it is stored.
+// A type that is reduced without conversion.
 template <class T, std::size_t kBytes>
 struct Same {
   using Stored = Vector<T, kBytes>;
@@ -32,14 +32,14 @@ struct Same {
   static Stored narrow(Wide wide) { return wide; }
 };
 
-// The numbers of two 16-bit types in each 32-bit word, as float: taken apart and put together without a shuffle.
+// The two 16-bit numbers of each 32-bit word as floats: split and merged without a shuffle.
 template <std::size_t kBytes>
 struct EvenOdd {
   Vector<float, kBytes> even;
   Vector<float, kBytes> odd;
 };
 
-// A 16-bit type that is reduced as float; each number is converted in the upper half of a word.
+// A 16-bit type that is reduced in float; conversions work on the upper half of a word.
 template <class Conversion, std::size_t kBytes>
 struct Widened {
   using Stored = Vector<std::uint32_t, kBytes>;
@@ -62,14 +62,14 @@ struct BFloat16Conversion {
 
   static Float widen(Bits upper) { return bits_as<Float>(upper); }
 
-  // A NaN came from 16 bits, so the lower half of it is 0, and nothing carries into the upper.
+  // Rounds to nearest even. A NaN came from 16 bits: its lower half is 0, so nothing carries into the upper half.
   static Bits narrow(Float value) {
     const Bits bits = bits_as<Bits>(value);
     return bits + 0x7FFFU + ((bits >> 16) & 1U);
   }
 };
 
-// The steps of torch's c10::Half, which work with subnormal numbers switched off too. All products are exact.
+// As torch's c10::Half: correct also with flush-to-zero. All products are exact.
 template <std::size_t kBytes>
 struct HalfConversion {
   using Bits = Vector<std::uint32_t, kBytes>;
@@ -83,7 +83,7 @@ struct HalfConversion {
     return bits_as<Float>(magnitude | (upper & 0x80000000U));
   }
 
-  // Rounds by adding a power of two whose last bit is the last bit of the result.
+  // Rounds by adding a power of two whose lowest mantissa bit is that of the result.
   static Bits narrow(Float value) {
     const Bits bits = bits_as<Bits>(value);
     const Bits twice = bits + bits;

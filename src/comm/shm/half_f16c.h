@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// A half by the instructions of F16C. Wider ones gain nothing: this is as fast as memory.
+// Half conversion with F16C instructions. Wider vectors gain nothing: this is limited by memory bandwidth.
 struct HalfF16c {
   using Stored = __m128i;
   using Wide = Vector<float, 32>;

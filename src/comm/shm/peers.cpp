@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-constexpr long kPidfdOpen = 434;  // SYS_pidfd_open, which older headers do not know
+constexpr long kPidfdOpen = 434;  // SYS_pidfd_open, missing in older headers
 
 }  // namespace
 
@@ -22,10 +22,10 @@ Peers::Peers(const Board& board, int rank, int control_fd)
 std::vector<LostRank> Peers::find_lost() {
   std::vector<LostRank> lost;
   for (int rank = 0; rank < board_.num_ranks(); ++rank) {
-    if (is_gone(rank) && !board_.has_left(rank)) lost.push_back({.rank = rank, .how = "its process is gone"});
+    if (is_gone(rank) && !board_.has_left(rank)) lost.push_back({.rank = rank, .how = "its process has exited"});
   }
   if (const auto failed = control_ ? control_->aborted_by() : std::nullopt) {
-    lost.push_back({.rank = *failed, .how = "the launcher says that it failed"});
+    lost.push_back({.rank = *failed, .how = "the launcher reports that it failed"});
   }
   return lost;
 }
@@ -34,7 +34,7 @@ bool Peers::is_gone(int rank) {
   const int pid = board_.pid(rank);
   if (rank == rank_ || pid == 0) return false;
   Fd& process = processes_[static_cast<std::size_t>(rank)];
-  // A number may be given to a new process once the old one is gone; a descriptor never changes its meaning.
+  // A process id may be reused after the process has exited; a pidfd always means the same process.
   if (!process) process = Fd(static_cast<int>(::syscall(kPidfdOpen, pid, 0)));
   if (!process) return ::kill(pid, 0) != 0 && errno == ESRCH;
   pollfd event{.fd = process.get(), .events = POLLIN, .revents = 0};

@@ -10,14 +10,14 @@
 
 namespace tandem {
 
-// The processes of the other ranks of this host, and whether they are still there.
+// Detects that the process of another rank of this host has exited.
 class Peers {
  public:
-  // `control_fd` is the launcher's control page; -1: there is none.
+  // `control_fd`: the control page of the launcher; -1: none.
   Peers(const Board& board, int rank, int control_fd);
 
-  // Those that are gone without having left, and one that the launcher says has failed. Only ranks that have put their
-  // process id on the board are known.
+  // Ranks that exited without leaving, and the rank that failed according to the launcher. Only ranks whose process id
+  // is on the board are checked.
   std::vector<LostRank> find_lost();
 
  private:
@@ -25,7 +25,7 @@ class Peers {
 
   Board board_;
   int rank_;
-  std::vector<Fd> processes_;  // by rank; opened when it is known
+  std::vector<Fd> processes_;  // pidfd by rank, opened on first use
   std::optional<ControlPage> control_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<Variant, 3> kVariants{
     {{"avx512", &reduce_avx512}, {"avx2", &reduce_avx2}, {"plain", &reduce_plain}}};
 
-// clang-tidy's clang does not know this feature by name.
+// __builtin_cpu_supports of older clangs does not know f16c.
 bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;

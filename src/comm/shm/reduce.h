@@ -7,7 +7,8 @@
 namespace tandem {
 
 enum class ElementType : std::uint8_t { Float, Double, Half, BFloat16, Int, Long, Byte };
-// How the shm transport combines elements; the public enum is ReduceOp, whose header needs torch.
+
+// ReduceOp without torch.
 enum class ElementOp : std::uint8_t { Sum, Min, Max };
 
 std::size_t element_size(ElementType type);
@@ -17,8 +18,8 @@ std::size_t element_size(ElementType type);
 // inputs.
 //
 // Ranks [0, n) split at the largest power of two below n: 7 ranks are ((0+1)+(2+3))+((4+5)+6), for every element and on
-// every CPU, so how a caller cuts the range does not show in the result. Half and BFloat16 are summed and divided as
-// float and rounded once, to nearest even. A NaN wins a Min or Max, and keeps being a NaN; integers wrap.
+// every CPU, so the result does not depend on how the caller splits the range. Half and BFloat16 are summed and divided
+// in float and rounded once, to nearest even. Min and Max propagate NaN; integers wrap.
 void reduce(ElementType type, ElementOp op, double divisor, std::span<const std::byte* const> inputs,
             std::span<std::byte* const> outputs, std::size_t count);
 

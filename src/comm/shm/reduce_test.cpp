@@ -40,7 +40,7 @@ int bfloat_sum(const Bits& ranks, double divisor = 1) {
 bool is_half_nan(int bits) { return (bits & 0x7FFF) > 0x7C00; }
 bool is_bfloat_nan(int bits) { return (bits & 0x7FFF) > 0x7F80; }
 
-// 1e8F + 1 is 1e8F, so each of these has another value in another order.
+// 1e8F + 1 is 1e8F, so each of these sums depends on the order.
 TEST(Reduce, AddsAlongATreeThatSplitsAtAPowerOfTwo) {
   EXPECT_EQ(sum({5}), 5);
   EXPECT_EQ(sum({2, 3}), 5);
@@ -50,9 +50,9 @@ TEST(Reduce, AddsAlongATreeThatSplitsAtAPowerOfTwo) {
   EXPECT_EQ(sum({1e8F, 1, -1e8F, 1, 2, 3, 4}), 9);  // from left to right, or split into 3 and 4: 10
 }
 
-TEST(Reduce, DividesTheSumOnceAndForReal) {
+TEST(Reduce, DividesTheSumOnce) {
   EXPECT_EQ(sum({1, 2}, 2), 1.5F);
-  EXPECT_EQ(sum({1, 4}, 3), 0x1.aaaaaap+0F);  // 5 times a third is the next number
+  EXPECT_EQ(sum({1, 4}, 3), 0x1.aaaaaap+0F);  // 5 * (1 / 3) would be the next float
   EXPECT_EQ(reduced(ElementType::Double, ElementOp::Sum, std::vector<double>{1e16, 1, 1}, 4), 2.5e15);
   EXPECT_EQ(reduced(ElementType::Double, ElementOp::Sum, std::vector<double>{1, 4}, 3), 0x1.aaaaaaaaaaaabp+0);
 }
@@ -65,9 +65,9 @@ TEST(Reduce, RoundsABFloat16OnceToNearestEven) {
   EXPECT_EQ(bfloat_sum({0xC380, 0xBF80, 0xBF80}), 0xC381);
 }
 
-TEST(Reduce, KeepsTheEdgesOfABFloat16) {
-  EXPECT_EQ(bfloat_sum({0x7F7F, 0x7F7F}), 0x7F80);     // more than the greatest
-  EXPECT_EQ(bfloat_sum({0x7F7F, 0x7F7F}, 2), 0x7F80);  // a float has no more range
+TEST(Reduce, HandlesTheLimitsOfBFloat16) {
+  EXPECT_EQ(bfloat_sum({0x7F7F, 0x7F7F}), 0x7F80);     // overflow
+  EXPECT_EQ(bfloat_sum({0x7F7F, 0x7F7F}, 2), 0x7F80);  // the float sum overflows too
   EXPECT_EQ(bfloat_sum({0xFF80, 0x3F80}), 0xFF80);
   EXPECT_EQ(bfloat_sum({0x0001, 0x0001}), 0x0002);  // subnormal
   EXPECT_EQ(bfloat_sum({0x0001}, 2), 0x0000);
@@ -83,10 +83,10 @@ TEST(Reduce, RoundsAHalfOnceToNearestEven) {
   EXPECT_EQ(half_sum({0xE800, 0xBC00, 0xBC00}), 0xE801);
 }
 
-TEST(Reduce, KeepsTheEdgesOfAHalf) {
+TEST(Reduce, HandlesTheLimitsOfHalf) {
   EXPECT_EQ(half_sum({0x7BFF, 0x4B80}), 0x7BFF);     // 65504 + 15 is nearer to 65504
-  EXPECT_EQ(half_sum({0x7BFF, 0x4C00}), 0x7C00);     // 65504 + 16 is not
-  EXPECT_EQ(half_sum({0x7BFF, 0x7BFF}, 2), 0x7BFF);  // the sum is a float
+  EXPECT_EQ(half_sum({0x7BFF, 0x4C00}), 0x7C00);     // 65504 + 16 overflows
+  EXPECT_EQ(half_sum({0x7BFF, 0x7BFF}, 2), 0x7BFF);  // the sum is computed in float
   EXPECT_EQ(half_sum({0xFC00, 0x3C00}), 0xFC00);
   EXPECT_EQ(half_sum({0x0001, 0x0001}), 0x0002);  // subnormal
   EXPECT_EQ(half_sum({0x03FF, 0x0001}), 0x0400);
@@ -96,7 +96,7 @@ TEST(Reduce, KeepsTheEdgesOfAHalf) {
   EXPECT_TRUE(is_half_nan(half_sum({0xFFFF, 0x3C00})));
 }
 
-// Of three ranks, whichever has the NaN.
+// For a NaN on any of three ranks.
 int num_nans(ElementOp op) {
   int count = 0;
   for (const std::vector<float>& ranks : {std::vector{kNan, 1.0F, 2.0F}, {1.0F, kNan, 2.0F}, {1.0F, 2.0F, kNan}}) {
@@ -105,7 +105,7 @@ int num_nans(ElementOp op) {
   return count;
 }
 
-TEST(Reduce, LetsANanWinMinAndMaxFromEitherSide) {
+TEST(Reduce, PropagatesNanInMinAndMax) {
   EXPECT_EQ(num_nans(ElementOp::Min), 3);
   EXPECT_EQ(num_nans(ElementOp::Max), 3);
 }
@@ -117,7 +117,7 @@ TEST(Reduce, OrdersInfinitiesAndSigns) {
   EXPECT_EQ(reduced(ElementType::BFloat16, ElementOp::Max, Bits{0x3F80, 0xBF80, 0x4000}), 0x4000);
 }
 
-TEST(Reduce, WrapsIntegersAndKnowsTheirSigns) {
+TEST(Reduce, WrapsIntegersAndRespectsSigns) {
   using Ints = std::vector<std::int32_t>;
   using Longs = std::vector<std::int64_t>;
   using Bytes = std::vector<std::uint8_t>;
@@ -142,7 +142,7 @@ TEST(Reduce, WritesAllRanksInPlace) {
   EXPECT_EQ(ranks[1], (std::array<float, 3>{11, 22, 30}));
 }
 
-TEST(ElementSize, IsTheOneInMemory) {
+TEST(ElementSize, IsTheSizeInMemory) {
   EXPECT_EQ(element_size(ElementType::Float), 4U);
   EXPECT_EQ(element_size(ElementType::Double), 8U);
   EXPECT_EQ(element_size(ElementType::Half), 2U);

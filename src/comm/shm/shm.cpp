@@ -22,10 +22,10 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kPieceBytes = 64 << 20;  // larger tensors travel in pieces, so that copies stay small
+constexpr std::int64_t kPieceBytes = 64 << 20;  // larger tensors are sent in pieces, to limit the size of copies
 constexpr const char* kAddressKey = "comm/arena";
 
-// Spinning pays while every rank has a core to itself; else it keeps the rank we wait for from running.
+// Spinning helps only if every rank has its own core; otherwise it delays the ranks that are waited for.
 int spins_for(int num_ranks) { return std::cmp_less_equal(num_ranks, std::thread::hardware_concurrency()) ? 4000 : 50; }
 
 void transfer(const Tensor& from, const Tensor& to) {
@@ -38,7 +38,7 @@ void transfer(const Tensor& from, const Tensor& to) {
   to.copy_(pinned);
 }
 
-// The memory that ranks share and this rank's part of it. Tensors in it may outlive the transport, so all share it.
+// The shared memory and this rank's region. Tensors in it may outlive the transport, hence the shared ownership.
 struct SharedMemory {
   SharedMemory(Arena shared, int rank) : arena(std::move(shared)), region(arena.region(rank), arena.region_size()) {}
 
@@ -48,7 +48,7 @@ struct SharedMemory {
 
 class Shm : public Transport {
  public:
-  // `pids` are the processes of all ranks: one that is gone before it comes is noticed too.
+  // `pids`: the processes of all ranks, so that one that exits during set-up is noticed too.
   Shm(Arena arena, const World& world, const std::vector<int>& pids, const CommOptions& options);
   ~Shm() override;
   Shm(const Shm&) = delete;
@@ -87,9 +87,9 @@ class Shm : public Transport {
   CommOptions options_;
   std::shared_ptr<SharedMemory> memory_;
   Board board_;
-  mutable Peers peers_;  // learns of processes when it is asked
+  mutable Peers peers_;  // opens pidfds on first use
   Exchange exchange_;
-  std::deque<std::pair<std::uint64_t, Tensor>> in_use_;  // peers may still work on these, though nobody waits for them
+  std::deque<std::pair<std::uint64_t, Tensor>> in_use_;  // kept alive until all ranks have finished with them
   std::int64_t step_ = -1;
 };
 
@@ -119,7 +119,7 @@ Shm::~Shm() {
   if (!is_a_fork) board_.leave(world_.rank);
 }
 
-// Posts a collective on `area`, which lies in the arena; `deliver` takes the result from there.
+// Posts a collective on `area`, which is in shared memory; `deliver` copies the result from there.
 template <class Deliver>
 Work Shm::start(Posting posting, const Tensor& area, Deliver deliver) {
   posting.step = step_;
@@ -133,9 +133,9 @@ Work Shm::start(Posting posting, const Tensor& area, Deliver deliver) {
   });
 }
 
-// Calls `start_piece(begin, length)` for pieces of `tensor`, copies of which need `copies` times its memory; so all but
-// the last are done when it returns, unless there are none. Who waits for the last piece waits for all. An empty tensor
-// is one piece.
+// Calls `start_piece(begin, length)` for each piece of `tensor`; a copy needs `copies` times its memory. Copied pieces
+// are finished one after the other, to limit memory: only the last is still in flight on return. Waiting for the last
+// piece waits for all. An empty tensor is one piece.
 template <class Piece>
 Work Shm::in_pieces(const Tensor& tensor, std::int64_t copies, const Piece& start_piece) {
   const std::int64_t length = std::max<std::int64_t>(1, kPieceBytes / (tensor.element_size() * copies));

@@ -1,7 +1,7 @@
 #pragma once
 
-// The arithmetic of reduce(), written once for vectors of any width. Each instruction set has a file that includes this
-// after `#pragma GCC target`, hence the unnamed namespace: every file gets a copy of its own.
+// The arithmetic of reduce(), for vectors of any width. Each instruction set has a file that includes this header after
+// `#pragma GCC target`; the unnamed namespace gives each file its own copy.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ Wide combine(Wide a, Wide b) {
   if constexpr (kOp == ElementOp::Sum) return a + b;
   const Wide chosen = kOp == ElementOp::Min ? (a < b ? a : b) : (a > b ? a : b);
   if constexpr (!kHasNan<Wide>) return chosen;
-  return a <= chosen || a >= chosen ? chosen : a + b;  // no order: one of them is a NaN, and so is the sum
+  return a <= chosen || a >= chosen ? chosen : a + b;  // unordered: one is NaN, and so is the sum
 }
 
 template <ElementOp kOp, std::size_t kBytes>
@@ -60,10 +60,10 @@ class Tree {
   using Stored = typename Format::Stored;
   using Lane = typename Format::Lane;
   static constexpr std::size_t kLanes = Format::kLanes;
-  static constexpr std::size_t kGroups = 2048 / sizeof(Wide);  // so the blocks of all levels stay in the L1 cache
+  static constexpr std::size_t kGroups = 2048 / sizeof(Wide);  // the blocks of all levels fit into the L1 cache
   static constexpr std::size_t kBlock = kGroups * kLanes;
 
-  // Where a group of `lanes` numbers at `i` comes from, and where it goes.
+  // Sources and destinations of the `lanes` numbers at index `i`.
   struct Input {
     const std::byte* from;
 
@@ -89,7 +89,7 @@ class Tree {
     Wide get(std::size_t i, std::size_t lanes) const { return combine<kOp>(left.get(i, lanes), right.get(i, lanes)); }
   };
 
-  // Holds copies: whatever is behind a pointer would be read again after each store of bytes.
+  // Holds copies: values behind a pointer would be reloaded after each store of bytes (aliasing).
   struct Outputs {
     std::byte* const* to;
     std::size_t num;
@@ -144,7 +144,7 @@ void reduce_format(const Operands& operands) {
   }
 }
 
-// Integers wrap, so they are summed without a sign.
+// Integers wrap: they are summed as unsigned.
 template <class Signed, class Unsigned>
 void reduce_integers(const Operands& operands) {
   if (operands.op == ElementOp::Sum) return Tree<Unsigned, ElementOp::Sum>(operands).run();

@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-// What reduce() is given, free of templates: code that is compiled for more than the oldest CPU must not leave the
-// linker a second copy of a function that all share.
+// The arguments of reduce() as plain pointers: inline functions compiled for a newer CPU could replace the shared copy
+// at link time, so files with their own instruction set use no standard templates.
 struct Operands {
   ElementType type;
   ElementOp op;
@@ -31,7 +31,7 @@ struct Variant {
   void (*reduce)(const Operands& operands);
 };
 
-// Those that this CPU has, the fastest first.
+// The variants that this CPU supports, fastest first.
 std::span<const Variant> variants();
 
 }  // namespace tandem

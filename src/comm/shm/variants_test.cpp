@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-// The reference: one number at a time, 16-bit numbers by the arithmetic of their definition.
+// The scalar reference; 16-bit conversions follow their definition.
 template <class T>
 struct Stored {
   using Number = T;
@@ -90,7 +90,7 @@ Element<Type> reference(ElementOp op, double divisor, const Buffers<Type>& ranks
   return Type::encode(static_cast<Number>(result / static_cast<Number>(divisor)));
 }
 
-// The same bits, but a NaN is a NaN.
+// Bit-equal, but any NaN equals any other.
 template <class Type>
 bool is_same(Element<Type> a, Element<Type> b) {
   const auto x = Type::decode(a);
@@ -104,7 +104,7 @@ bool all_same(const std::vector<Element<Type>>& a, const std::vector<Element<Typ
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), is_same<Type>);
 }
 
-// Numbers whose sums round, with any bits at all in between.
+// Numbers whose sums are rounded, mixed with random bit patterns.
 template <class Type>
 Element<Type> any_element(std::mt19937_64& random) {
   if constexpr (std::is_floating_point_v<typename Type::Number>) {
@@ -128,7 +128,7 @@ Buffers<Type> any_buffers(std::size_t num_ranks, std::size_t count) {
   return ranks;
 }
 
-// Reduces into rank 0 and into a buffer that is aligned to its elements only. Nothing else may change.
+// Reduces into rank 0 and into an unaligned buffer. Nothing else may change.
 template <class Type>
 bool is_reference(const Variant& variant, ElementType type, ElementOp op, double divisor, Buffers<Type> ranks) {
   const std::size_t count = ranks[0].size();
@@ -177,7 +177,7 @@ TEST(Variants, ReduceIntsAsTheReference) { expect_reference_for_all_lengths<Stor
 TEST(Variants, ReduceLongsAsTheReference) { expect_reference_for_all_lengths<Stored<std::int64_t>>(ElementType::Long); }
 TEST(Variants, ReduceBytesAsTheReference) { expect_reference_for_all_lengths<Stored<std::uint8_t>>(ElementType::Byte); }
 
-// Alone, each comes back; divided by 3, most are rounded.
+// With one rank each number is unchanged; divided by 3, most are rounded.
 template <class Type>
 void expect_reference_for_all_bits(ElementType type) {
   Buffers<Type> ranks(1, std::vector<std::uint16_t>(65'536));
@@ -195,7 +195,7 @@ void expect_reference_for_all_bits(ElementType type) {
 TEST(Variants, ConvertEveryHalf) { expect_reference_for_all_bits<HalfBits>(ElementType::Half); }
 TEST(Variants, ConvertEveryBFloat16) { expect_reference_for_all_bits<BFloat16Bits>(ElementType::BFloat16); }
 
-TEST(Variants, RunOnAnyCpuAtLast) { EXPECT_EQ(variants().back().name, "plain"); }
+TEST(Variants, EndWithThePlainOne) { EXPECT_EQ(variants().back().name, "plain"); }
 
 }  // namespace
 }  // namespace tandem

@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-// A world of one: every collective is done before it begins.
+// The transport of a single rank: collectives copy or do nothing.
 std::unique_ptr<Transport> make_solo();
 
 }  // namespace tandem

@@ -15,13 +15,13 @@ class StoreClient;
 struct StoreTable;
 }  // namespace detail
 
-// Where the ranks of a run meet: a small table of texts and counters that rank 0 hosts (c10d's TCPStore). It is for
-// finding each other and for small results, not for tensors. Used by one thread at a time. When it goes, rank 0 waits
-// for the others to let go of theirs (not when an exception ends it), so that nobody loses the table.
+// The rendezvous of a run: a key-value store hosted by rank 0 (c10d's TCPStore), for set-up and small values, not for
+// tensors. Used by one thread at a time. Its destructor on rank 0 waits until the other ranks have disconnected, unless
+// an exception is being handled.
 class Store {
  public:
-  // Waits until every rank has joined. An Error of kind Rendezvous names the ranks that did not come in time, or the
-  // address that could not be reached. A world of one has a table of its own.
+  // Blocks until every rank has joined. An Error of kind Rendezvous names the ranks that did not join in time, or the
+  // address that could not be reached. A single rank uses a local store.
   static Store join(std::chrono::milliseconds timeout = std::chrono::minutes(2));
 
   Store(Store&&) noexcept;
@@ -32,19 +32,19 @@ class Store {
 
   void set(const std::string& key, const std::string& value);
 
-  // Waits until some rank has set it; an Error of kind Timeout when nobody does.
+  // Blocks until some rank has set the key; an Error of kind Timeout if none does.
   std::string get(const std::string& key);
 
-  // Adds to a counter that begins at 0; returns the new count. Does not wait.
+  // Adds to a counter that starts at 0; returns the new value. Does not block.
   std::int64_t add(const std::string& key, std::int64_t amount);
 
-  // The sum of the values of all ranks, on all ranks, each of which calls it once for a key.
+  // The sum of the values of all ranks. Every rank calls it once per key.
   std::int64_t sum(const std::string& key, std::int64_t value);
 
-  // The values of all ranks, in the order of ranks; each of them calls it once for a key.
+  // The values of all ranks, in rank order. Every rank calls it once per key.
   std::vector<std::string> gather(const std::string& key, const std::string& value);
 
-  // The run has failed: when this goes, it waits for nobody.
+  // After a failure: the destructor does not wait for the other ranks.
   void abandon();
 
  private:
