@@ -28,8 +28,8 @@ Autocast::Autocast(torch::DeviceType device, Precision precision)
       type_before_(at::autocast::get_autocast_dtype(device)),
       had_cache_(at::autocast::is_autocast_cache_enabled()) {
   if (precision == Precision::Auto) {
-    fail(ErrorKind::Config, "autocast: auto is no precision yet",
-         "pass that of choose_precision(wanted, facts_of(device))");
+    fail(ErrorKind::Config, "autocast: auto is not a precision",
+         "pass choose_precision(wanted, facts_of(device)).precision");
   }
   at::autocast::set_autocast_enabled(device, precision != Precision::Fp32);
   at::autocast::set_autocast_dtype(device, type_of(precision, type_before_));

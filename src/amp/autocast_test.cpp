@@ -15,7 +15,7 @@ torch::ScalarType product_type(torch::ScalarType type = torch::kFloat) {
   return torch::mm(matrix, matrix).scalar_type();
 }
 
-TEST(Autocast, MultipliesInItsPrecisionAndEndsWithItsScope) {
+TEST(Autocast, AppliesToItsScope) {
   {
     const Autocast outer(torch::kCPU, Precision::Bf16);
     EXPECT_EQ(product_type(), torch::kBFloat16);
@@ -32,7 +32,7 @@ TEST(Autocast, MultipliesInItsPrecisionAndEndsWithItsScope) {
   EXPECT_EQ(at::autocast::get_autocast_dtype(torch::kCPU), torch::kBFloat16);
 }
 
-TEST(Autocast, SeesAWeightThatChangedInside) {
+TEST(Autocast, UsesTheUpdatedWeight) {
   torch::nn::Linear layer(2, 1);
   const Tensor input = torch::ones({1, 2});
   const Autocast autocast(torch::kCPU, Precision::Bf16);
@@ -45,7 +45,7 @@ TEST(Autocast, SeesAWeightThatChangedInside) {
   EXPECT_EQ(layer(input).item<float>(), 7);
 }
 
-TEST(Autocast, GivesGradientsAfterAnEvaluationInside) {
+TEST(Autocast, KeepsGradientsAfterAnEvaluationInside) {
   torch::nn::Linear layer(2, 1);
   const Tensor input = torch::ones({1, 2});
   Tensor loss;
@@ -61,7 +61,7 @@ TEST(Autocast, GivesGradientsAfterAnEvaluationInside) {
   EXPECT_TRUE(torch::equal(layer->weight.grad(), torch::ones({1, 2})));
 }
 
-TEST(Autocast, LeavesTheGradientsOfWeightsInFloat32) {
+TEST(Autocast, KeepsWeightGradientsInFloat32) {
   torch::nn::Linear layer(2, 1);
   Tensor loss;
   {
@@ -72,9 +72,11 @@ TEST(Autocast, LeavesTheGradientsOfWeightsInFloat32) {
   EXPECT_EQ(layer->weight.grad().scalar_type(), torch::kFloat);
 }
 
-TEST(Autocast, WantsAPrecisionThatWasChosen) {
-  EXPECT_EQ(error_of([] { const Autocast autocast(torch::kCPU, Precision::Auto); }).message(),
-            "autocast: auto is no precision yet");
+TEST(Autocast, RejectsAuto) {
+  const Error error = error_of([] { const Autocast autocast(torch::kCPU, Precision::Auto); });
+  EXPECT_EQ(error.kind(), ErrorKind::Config);
+  EXPECT_TRUE(says(error.message(), {"autocast", "auto"}));
+  EXPECT_TRUE(says(error.hint(), {"choose_precision"}));
   EXPECT_EQ(product_type(), torch::kFloat);
 }
 

@@ -14,10 +14,10 @@ namespace {
 using torch::Tensor;
 
 void check(bool is_right, const std::string& message) {
-  if (!is_right) fail(ErrorKind::Config, message, "leave it out for the usual value");
+  if (!is_right) fail(ErrorKind::Config, message, "leave it out to use the default");
 }
 
-bool makes_sense(const LossScalerState& state) {
+bool is_valid(const LossScalerState& state) {
   return std::isfinite(state.scale) && state.scale > 0 && state.growth_tracker >= 0 && state.normalizer >= 0 &&
          std::popcount(static_cast<std::uint64_t>(state.normalizer)) <= 1;
 }
@@ -28,7 +28,7 @@ void validate(const LossScalerOptions& o) {
   check(o.init_scale > 0, str("init-scale is ", o.init_scale, "; it must be above 0"));
   check(o.growth_factor > 1, str("growth-factor is ", o.growth_factor, "; it must be above 1"));
   check(o.backoff_factor > 0 && o.backoff_factor < 1,
-        str("backoff-factor is ", o.backoff_factor, "; it must lie between 0 and 1"));
+        str("backoff-factor is ", o.backoff_factor, "; it must be between 0 and 1"));
   check(o.growth_interval > 0, str("growth-interval is ", o.growth_interval, "; it must be above 0"));
 }
 
@@ -73,11 +73,11 @@ std::optional<LossScalerState> LossScaler::state() const {
 
 void LossScaler::load_state(const std::optional<LossScalerState>& state) {
   if (!is_on() || !state) return;
-  if (!makes_sense(*state)) {
+  if (!is_valid(*state)) {
     fail(ErrorKind::Checkpoint,
-         str("loss scaler: the stored state cannot be: scale ", state->scale, ", growth_tracker ",
-             state->growth_tracker, ", normalizer ", state->normalizer),
-         "take another checkpoint");
+         str("loss scaler: invalid state: scale ", state->scale, ", growth_tracker ", state->growth_tracker,
+             ", normalizer ", state->normalizer),
+         "use another checkpoint");
   }
   scale_.fill_(state->scale);
   growth_tracker_.fill_(state->growth_tracker);

@@ -17,8 +17,8 @@ using torch::Tensor;
 
 Tensor scalar(double value) { return torch::tensor(value, torch::kFloat); }
 
-// One letter a step, o: an overflow. The numbers: tests/parity/optim_reference.py.
-TEST(LossScaler, FollowsOverflowsAsTorchsDoes) {
+// One letter per step, o: overflow. Expected values: tests/parity/optim_reference.py.
+TEST(LossScaler, ReactsToOverflowsAsTorch) {
   LossScaler scaler(Precision::Fp16, torch::kCPU, {.init_scale = 64, .growth_interval = 3});
   const std::string steps = "..o...oo....o......";
   const std::vector<double> scales = {64, 64, 32, 32, 32, 64, 32, 16, 16, 16, 32, 32, 16, 16, 16, 32, 32, 32, 64};
@@ -30,7 +30,7 @@ TEST(LossScaler, FollowsOverflowsAsTorchsDoes) {
   }
 }
 
-TEST(LossScaler, BeginsWhereTorchsDoes) {
+TEST(LossScaler, HasTheDefaultsOfTorch) {
   LossScaler scaler(Precision::Fp16, torch::kCPU);
   for (int step = 0; step < 1999; ++step) scaler.update(scalar(0));
   EXPECT_EQ(scaler.scale(), 65536);
@@ -40,7 +40,7 @@ TEST(LossScaler, BeginsWhereTorchsDoes) {
   EXPECT_EQ(scaler.scale(), 65536);
 }
 
-TEST(LossScaler, DividesByWhatItMultipliedWith) {
+TEST(LossScaler, DividesByTheFactorOfTheLoss) {
   LossScaler scaler(Precision::Fp16, torch::kCPU);
   scaler.normalize_by(5000);
   scaler.normalize_by(3);
@@ -49,7 +49,7 @@ TEST(LossScaler, DividesByWhatItMultipliedWith) {
   EXPECT_EQ(scaler.divisor(torch::tensor(5000)).scalar_type(), torch::kFloat);
 }
 
-TEST(LossScaler, TakesAnFp16LossThatTheScaleWouldOverflow) {
+TEST(LossScaler, ScalesAnFp16LossWithoutOverflow) {
   const LossScaler scaler(Precision::Fp16, torch::kCPU);
   EXPECT_EQ(scaler.scaled(torch::tensor(4.0, torch::kHalf)).item<float>(), 262'144);
 }
@@ -67,7 +67,7 @@ TEST(LossScaler, DoesNothingForOtherPrecisions) {
   }
 }
 
-// The gradient of each logit, and so that of the bias, is a sum over 4096 tokens in fp16, which ends at 65504.
+// The gradient of the bias is a sum over 4096 tokens in fp16, whose maximum is 65504.
 Tensor bias_gradient(const LossScaler& scaler, Precision precision) {
   torch::nn::Linear head(4, 8);
   {
@@ -85,7 +85,7 @@ Tensor bias_gradient(const LossScaler& scaler, Precision precision) {
   return head->bias.grad() / scaler.divisor(torch::tensor(4096));
 }
 
-TEST(LossScaler, CarriesASumOver4096TokensThroughFp16FromTheFirstStepOn) {
+TEST(LossScaler, ASumOver4096TokensDoesNotOverflowFp16) {
   LossScaler scaler(Precision::Fp16, torch::kCPU);
   EXPECT_FALSE(bias_gradient(scaler, Precision::Fp16).isfinite().all().item<bool>());
   scaler.normalize_by(4096);
@@ -93,7 +93,7 @@ TEST(LossScaler, CarriesASumOver4096TokensThroughFp16FromTheFirstStepOn) {
   EXPECT_TRUE(torch::allclose(bias_gradient(scaler, Precision::Fp16), expected, 1e-3));
 }
 
-TEST(LossScaler, GoesOnFromAStoredState) {
+TEST(LossScaler, ResumesFromASavedState) {
   LossScaler scaler(Precision::Fp16, torch::kCPU, {.growth_interval = 3});
   scaler.normalize_by(100);
   scaler.update(scalar(1));
@@ -111,18 +111,18 @@ TEST(LossScaler, GoesOnFromAStoredState) {
   EXPECT_EQ(resumed.scale(), 65536);
 }
 
-TEST(LossScaler, RefusesStatesAndOptionsThatCannotBe) {
+TEST(LossScaler, RejectsInvalidStatesAndOptions) {
   LossScaler scaler(Precision::Fp16, torch::kCPU);
-  EXPECT_EQ(error_of([&] { scaler.load_state(LossScalerState{.scale = 2, .normalizer = 3}); }).message(),
-            "loss scaler: the stored state cannot be: scale 2, growth_tracker 0, normalizer 3");
+  EXPECT_TRUE(says(error_of([&] { scaler.load_state(LossScalerState{.scale = 2, .normalizer = 3}); }).message(),
+                   {"loss scaler", "scale 2", "growth_tracker 0", "normalizer 3"}));
   for (const double scale : std::vector<double>{0, -1, INFINITY, NAN}) {
     EXPECT_EQ(error_of([&] { scaler.load_state(LossScalerState{.scale = scale}); }).kind(), ErrorKind::Checkpoint);
   }
   EXPECT_EQ(scaler.scale(), 65536);
-  EXPECT_EQ(error_of([] { validate(LossScalerOptions{.backoff_factor = 2}); }).message(),
-            "backoff-factor is 2; it must lie between 0 and 1");
-  EXPECT_EQ(error_of([] { validate(LossScalerOptions{.growth_interval = 0}); }).message(),
-            "growth-interval is 0; it must be above 0");
+  EXPECT_TRUE(says(error_of([] { validate(LossScalerOptions{.backoff_factor = 2}); }).message(),
+                   {"backoff-factor is 2", "0", "1"}));
+  EXPECT_TRUE(
+      says(error_of([] { validate(LossScalerOptions{.growth_interval = 0}); }).message(), {"growth-interval is 0"}));
 }
 
 }  // namespace

@@ -29,11 +29,11 @@ std::string precision_name(Precision precision) {
 
 ChosenPrecision choose_precision(Precision wanted, const DeviceFacts& device) {
   if (wanted != Precision::Auto) {
-    return {wanted, str("it was asked for", is_fast(wanted, device) ? "" : str("; it is slow on ", text(device)))};
+    return {wanted, str("requested", is_fast(wanted, device) ? "" : str("; slow on ", text(device)))};
   }
-  if (is_fast(Precision::Bf16, device)) return {Precision::Bf16, str(text(device), " multiplies bf16 fast")};
-  if (is_fast(Precision::Fp16, device)) return {Precision::Fp16, str(text(device), " multiplies fp16 fast, not bf16")};
-  return {Precision::Fp32, str(text(device), " has no fast 16-bit type")};
+  if (is_fast(Precision::Bf16, device)) return {Precision::Bf16, str(text(device), " accelerates bf16")};
+  if (is_fast(Precision::Fp16, device)) return {Precision::Fp16, str(text(device), " accelerates fp16, not bf16")};
+  return {Precision::Fp32, str(text(device), " accelerates no 16-bit type")};
 }
 
 }  // namespace tandem

@@ -32,7 +32,7 @@ Tensor channel_sums(const Tensor& input) {
   return input.sum(others);
 }
 
-// One value for each channel, in a shape that goes with `input`.
+// One value per channel, in a shape that broadcasts with `input`.
 Tensor along_channels(const Tensor& values, const Tensor& input) {
   std::vector<std::int64_t> shape(input.dim(), 1);
   shape[1] = -1;
@@ -42,10 +42,10 @@ Tensor along_channels(const Tensor& values, const Tensor& input) {
 void check_values(std::int64_t num_values, std::string_view where) {
   if (num_values > 1) return;
   fail(ErrorKind::Data, str("batch norm: training needs more than one value per channel, not ", num_values, " ", where),
-       "use larger batches, or drop the last one of an epoch");
+       "use larger batches, or drop the last batch of an epoch");
 }
 
-// Mean and sum of squared deviations of each channel, and how many values these are of, in one vector.
+// Mean and sum of squared deviations of each channel, and the number of values, in one vector.
 Tensor moments(const Tensor& input) {
   const std::int64_t count = values_per_channel(input);
   const Tensor mean = channel_sums(input) / std::max<std::int64_t>(count, 1);
@@ -59,7 +59,7 @@ struct JoinedMoments {
   Tensor count;
 };
 
-// The moments of all values from those of each rank, a row for each (Chan's formula for any number of parts).
+// Combines the moments of the ranks, one row each (Chan's formula).
 JoinedMoments join_moments(const Tensor& ranks) {
   const std::int64_t channels = (ranks.size(1) - 1) / 2;
   const Tensor means = ranks.narrow(1, 0, channels);
@@ -101,8 +101,8 @@ class JoinedNorm : public torch::autograd::Function<JoinedNorm> {
   static torch::autograd::variable_list backward(AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     if (torch::GradMode::is_enabled()) {
-      fail(ErrorKind::Config, "batch norm over all ranks: a gradient of a gradient was asked for (create_graph)",
-           "leave the layer plain where you need one");
+      fail(ErrorKind::Config, "batch norm over all ranks: double backward (create_graph) is not supported",
+           "use the layer without convert_sync_batchnorm");
     }
     const auto saved = context->get_saved_variables();
     const Tensor &input = saved[0], &weight = saved[1], &mean = saved[2], &inv_std = saved[3], &count = saved[4];
@@ -135,9 +135,9 @@ class JoinedNorm : public torch::autograd::Function<JoinedNorm> {
 void BatchNormImpl::_check_input_dim(const Tensor& input) {
   if (input.dim() >= 2 && input.size(1) == options.num_features()) return;
   fail(ErrorKind::Data,
-       str("batch norm: the layer has ", options.num_features(), " channels, and the input has the shape ",
+       str("batch norm: the layer has ", options.num_features(), " channels, but the input has shape ",
            c10::str(input.sizes())),
-       "the second dimension of the input is its channels");
+       "the second dimension of the input must be its channels");
 }
 
 Tensor BatchNormImpl::forward(const Tensor& input) {
@@ -147,7 +147,7 @@ Tensor BatchNormImpl::forward(const Tensor& input) {
 
 Tensor BatchNormImpl::forward_alone(const Tensor& input) {
   const bool uses_batch = is_training() || !options.track_running_stats();
-  // torch lets an empty batch pass, and moves nothing.
+  // As torch, an empty batch is accepted and changes nothing.
   if (uses_batch && input.numel() > 0) check_values(values_per_channel(input), "in this batch");
   const double factor = is_tracking() ? count_batch() : 0;
   const bool has_running = is_tracking() || !uses_batch;
@@ -161,7 +161,7 @@ Tensor BatchNormImpl::forward_joined(const Tensor& input) {
   {
     const torch::NoGradGuard no_graph;
     joined = join_moments(gather_(moments(input.to(at::toOpMathType(input.scalar_type())))));
-    // To read the total waits for the device. Where it is too small, every rank has too few values.
+    // Reading the total synchronizes with the device. It can only be too small if every rank has at most one value.
     if (values_per_channel(input) <= 1) check_values(joined.count.item<std::int64_t>(), "over all ranks");
     if (is_tracking()) {
       const double factor = count_batch();
@@ -172,7 +172,7 @@ Tensor BatchNormImpl::forward_joined(const Tensor& input) {
   return JoinedNorm::apply(input, if_defined(weight), if_defined(bias), joined, options.eps(), gather_);
 }
 
-// The second run of a block must leave the running statistics as the first one did.
+// Recomputation must not update the running statistics a second time.
 bool BatchNormImpl::is_tracking() const { return is_training() && options.track_running_stats() && !is_recomputing(); }
 
 // Returns the weight of this batch in the running statistics.

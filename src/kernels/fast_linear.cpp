@@ -25,7 +25,7 @@ bool is_one_row(const Tensor& x, const Tensor& weight, const Tensor& bias) {
          !torch::GradMode::is_enabled() && !at::autocast::is_autocast_enabled(at::kCPU);
 }
 
-// Number: that of all three.
+// Number: the element type of all three.
 template <class Number>
 Tensor multiply_row(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Tensor input = x.contiguous();
@@ -36,7 +36,7 @@ Tensor multiply_row(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const auto* weights = weight.const_data_ptr<Number>();
   const auto* addends = bias.defined() ? bias.const_data_ptr<Number>() : nullptr;
   auto* outputs = output.mutable_data_ptr<Number>();
-  // A thread for each hundred thousand numbers.
+  // One thread per 100,000 weights.
   const std::int64_t grain = std::max<std::int64_t>(1, 100'000 / columns);
   parallel_for(rows, grain, [&](std::int64_t first, std::int64_t count) {
     multiply({std::is_same_v<Number, float> ? WeightType::Float : WeightType::BFloat16, weights + first * columns,

@@ -13,7 +13,7 @@ namespace {
 
 using torch::Tensor;
 
-// 1 x 64 numbers are one turn of the widest loop, 3 x 64 are several.
+// 1 x 64 columns are one iteration of the widest loop, 3 x 64 several.
 TEST(MatVec, EveryVariantMultipliesAsTorchDoes) {
   torch::manual_seed(1);
   for (const auto& [name, multiply] : matvec_variants()) {
@@ -31,7 +31,7 @@ TEST(MatVec, EveryVariantMultipliesAsTorchDoes) {
   }
 }
 
-TEST(FastLinear, IsThatOfTorchForOneRowAndForMore) {
+TEST(FastLinear, EqualsTorchForOneRowAndForMore) {
   torch::manual_seed(2);
   const torch::NoGradGuard no_grad;
   for (const auto type : {torch::kFloat, torch::kBFloat16}) {
@@ -48,7 +48,7 @@ TEST(FastLinear, IsThatOfTorchForOneRowAndForMore) {
   }
 }
 
-TEST(FastLinear, TakesARowAndABiasThatAreNotContiguous) {
+TEST(FastLinear, AcceptsANonContiguousRowAndBias) {
   const torch::NoGradGuard no_grad;
   const Tensor x = torch::randn({128, 2}).t().narrow(0, 1, 1), weight = torch::randn({7, 128}),
                bias = torch::randn({7, 2}).select(1, 0);

@@ -18,11 +18,11 @@ constexpr std::size_t kAlignment = 64;  // that of torch
 
 constexpr std::size_t rounded_up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
 
-// Fresh from the kernel: memory that was used before has its small pages already.
+// A new mapping: memory that was used before already has small pages.
 std::shared_ptr<void> map_huge_pages(std::size_t size) {
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  ::madvise(memory, size, MADV_HUGEPAGE);  // no more than a wish
+  ::madvise(memory, size, MADV_HUGEPAGE);  // a hint only
   return {memory, [size](void* mapped) { ::munmap(mapped, size); }};
 }
 

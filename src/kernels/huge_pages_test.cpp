@@ -12,7 +12,7 @@ namespace {
 
 using torch::Tensor;
 
-// kB in huge pages of the mapping that has this address.
+// kB in huge pages of the mapping that contains this address.
 long huge_kilobytes(const void* address) {
   std::ifstream maps("/proc/self/smaps");
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
@@ -32,7 +32,7 @@ bool kernel_has_huge_pages() {
   return std::getline(file, line) && line.find("[never]") == std::string::npos;
 }
 
-TEST(HugePages, HoldTheSameNumbersInTheSameOrder) {
+TEST(HugePages, HoldTheSameValues) {
   torch::manual_seed(1);
   torch::nn::Sequential model(torch::nn::Linear(1000, 999), torch::nn::BatchNorm1d(999), torch::nn::Linear(999, 3));
   const Tensor x = torch::randn({2, 1000});
@@ -63,7 +63,7 @@ TEST(HugePages, LiveAsLongAsATensorInThem) {
   EXPECT_EQ(weight.sum().item<float>(), 1e6F);
 }
 
-TEST(HugePages, AreNotForASmallModel) {
+TEST(HugePages, AreNotUsedForASmallModel) {
   torch::nn::Linear model(10, 10);
   const void* before = model->weight.const_data_ptr();
   use_huge_pages(*model);

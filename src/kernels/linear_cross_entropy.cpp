@@ -19,7 +19,7 @@ at::ScalarType product_type(const Tensor& x) {
   return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
 }
 
-// Autocast would turn products of the gradient's type into its own, cast by cast.
+// Types are chosen explicitly here; autocast would cast every operand again.
 class NoAutocast {
  public:
   explicit NoAutocast(at::DeviceType device) : device_(device), before_(at::autocast::is_autocast_enabled(device)) {
@@ -34,10 +34,10 @@ class NoAutocast {
   bool before_;
 };
 
-// A GPU needs many rows at a time; a CPU is faster while they are in its cache.
+// A GPU needs many rows at a time; on a CPU a chunk should fit into the cache.
 std::int64_t elements_at_a_time(torch::Device device) { return std::int64_t{1} << (device.is_cuda() ? 27 : 25); }
 
-// A GPU multiplies factors of 16 bits into a float without rounding in between.
+// A GPU multiplies 16-bit matrices with a float result, without intermediate rounding.
 bool multiplies_into_float(const Tensor& factor) { return factor.is_cuda() && factor.element_size() == 2; }
 
 Tensor float_product(const Tensor& left, const Tensor& right) {
@@ -74,7 +74,7 @@ class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> 
       const Tensor log_chosen = log_probabilities.gather(1, target);
       sum.sub_(log_chosen.sum());
       if (!needs_x && !needs_weight) continue;
-      // The gradient of the logits: the probabilities, less one for the target.
+      // The gradient of the logits: softmax minus the one-hot target.
       Tensor grad = torch::empty_like(log_probabilities, type);
       at::exp_out(grad, log_probabilities).scatter_(1, target, log_chosen.expm1().to(type));
       if (needs_x) x_grad.narrow(0, begin, count).copy_(grad.mm(matrix));
@@ -89,8 +89,8 @@ class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> 
 
   static Tensors backward(AutogradContext* context, const Tensors& output_grads) {
     if (torch::GradMode::is_enabled()) {
-      fail(ErrorKind::Config, "linear_cross_entropy: a gradient of a gradient was asked for (create_graph)",
-           "use plain_linear_cross_entropy where you need one");
+      fail(ErrorKind::Config, "linear_cross_entropy: double backward (create_graph) is not supported",
+           "use plain_linear_cross_entropy");
     }
     const auto scaled = [&](const char* grad, const char* type) {
       const Tensor kept = context->saved_data[grad].toTensor();

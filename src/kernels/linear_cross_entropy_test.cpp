@@ -42,7 +42,7 @@ void expect_close(const Result& a, const Result& b, double tolerance) {
   EXPECT_TRUE(a.weight_grad.allclose(b.weight_grad, tolerance, tolerance));
 }
 
-TEST(LinearCrossEntropy, IsThePlainOneHoweverManyRowsAChunkHas) {
+TEST(LinearCrossEntropy, EqualsTheReferenceForAnyChunkSize) {
   const Result plain = result_of(plain_linear_cross_entropy, torch::kFloat);
   EXPECT_GT(plain.weight_grad.abs().max().item<double>(), 0.5);
   for (const std::int64_t max_elements : {1, 21, 63, 100, 1 << 25}) {
@@ -72,7 +72,7 @@ TEST(LinearCrossEntropy, MultipliesInTheTypeOfAutocast) {
   expect_close(chunks, plain, 3e-2);
 }
 
-TEST(LinearCrossEntropy, LeavesOutWhatNeedsNoGradient) {
+TEST(LinearCrossEntropy, SkipsGradientsThatAreNotNeeded) {
   const Tensor x = torch::randn({4, 3}), weight = torch::randn({5, 3}).requires_grad_();
   const Tensor targets = torch::tensor({0, 4, 2, 2});
   linear_cross_entropy(x, weight, targets).backward();
@@ -81,7 +81,7 @@ TEST(LinearCrossEntropy, LeavesOutWhatNeedsNoGradient) {
   EXPECT_FALSE(linear_cross_entropy(x, weight, targets).requires_grad());
 }
 
-TEST(LinearCrossEntropy, RefusesTheGradientOfAGradient) {
+TEST(LinearCrossEntropy, RejectsDoubleBackward) {
   const Tensor x = torch::randn({4, 3}).requires_grad_();
   const Tensor sum = linear_cross_entropy(x, torch::randn({5, 3}), torch::tensor({0, 4, 2, 2}));
   EXPECT_EQ(error_of([&] { torch::autograd::grad({sum}, {x}, {}, {}, /*create_graph=*/true); }).kind(),

@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-// With vectors of AVX-512 it takes longer: memory does not give more.
+// AVX-512 is slower here: the product is limited by memory bandwidth.
 constexpr std::array<MatVecVariant, 2> kVariants{{{"avx2", &matvec_avx2}, {"plain", &matvec_plain}}};
 
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }

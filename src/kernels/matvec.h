@@ -9,8 +9,8 @@ namespace tandem {
 
 enum class WeightType : std::uint8_t { Float, BFloat16 };
 
-// Rows of a matrix, to be multiplied by one vector: output[i] = weight[i] . input, in float. It is memory that decides
-// how long this takes, so the weights are read once, one after the other.
+// A matrix-vector product: output[i] = dot(weight[i], input), accumulated in float. It is limited by memory bandwidth,
+// so the weights are read once, sequentially.
 struct MatVec {
   WeightType type;
   const void* weight;  // rows x columns
@@ -25,13 +25,13 @@ inline constexpr std::size_t kMatVecColumns = 64;
 void matvec_avx2(const MatVec& product);
 void matvec_plain(const MatVec& product);
 
-// One instruction set. They add in different orders.
+// One instruction set. The order of summation differs between them.
 struct MatVecVariant {
   std::string_view name;
   void (*multiply)(const MatVec& product);
 };
 
-// Those that this CPU has, the fastest first.
+// The variants that this CPU supports, fastest first.
 std::span<const MatVecVariant> matvec_variants();
 
 }  // namespace tandem

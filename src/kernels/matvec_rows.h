@@ -1,7 +1,7 @@
 #pragma once
 
-// The arithmetic of a MatVec, written once for vectors of any width. Each instruction set has a file that includes this
-// after `#pragma GCC target`, hence the unnamed namespace: every file gets a copy of its own.
+// The arithmetic of a MatVec, for vectors of any width. Each instruction set has a file that includes this header after
+// `#pragma GCC target`; the unnamed namespace gives each file its own copy.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ template <std::size_t kBytes>
 float dot(const float* weight, const float* input, std::size_t columns) {
   using Floats = Vector<float, kBytes>;
   constexpr std::size_t kLanes = kBytes / sizeof(float);
-  Floats a{}, b{}, c{}, d{};  // several, since a sum waits for the one before
+  Floats a{}, b{}, c{}, d{};  // several accumulators hide the latency of the additions
   for (std::size_t i = 0; i < columns; i += 4 * kLanes) {
     a += load<Floats>(weight + i) * load<Floats>(input + i);
     b += load<Floats>(weight + i + kLanes) * load<Floats>(input + i + kLanes);
@@ -41,7 +41,7 @@ float dot(const float* weight, const float* input, std::size_t columns) {
   return sum((a + b) + (c + d));
 }
 
-// A word holds two numbers of 16 bits, each of which is the upper half of a float.
+// A 32-bit word holds two bfloat16 numbers, each the upper half of a float.
 template <std::size_t kBytes>
 Vector<float, kBytes> even(const Vector<std::uint32_t, kBytes>& words) {
   const Vector<std::uint32_t, kBytes> floats = words << 16;

@@ -5,7 +5,7 @@
 
 namespace tandem {
 
-// The loop over a tensor was compiled with torch. Nobody reads or writes the numbers of this one; its places count.
+// TensorIterator's loop was compiled with OpenMP, inside torch. Only the addresses of this tensor are used.
 void parallel_for(std::int64_t count, std::int64_t grain,
                   c10::function_ref<void(std::int64_t first, std::int64_t count)> body) {
   const torch::Tensor places = torch::empty(count, torch::kByte);

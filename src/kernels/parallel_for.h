@@ -6,9 +6,9 @@
 
 namespace tandem {
 
-// The threads of torch share the numbers 0 to count - 1: so many threads call body(first, count) as there are whole or
-// begun `grain`s in the count, and no more than torch has. at::parallel_for stays on one thread here: it is a template,
-// and asks at its place of use for an -fopenmp that we do not give.
+// Calls body(first, count) on the threads of torch for parts of [0, count), each of at least `grain` elements if there
+// are that many. at::parallel_for would use one thread: it is a header template and needs -fopenmp, with which this
+// library is not compiled.
 void parallel_for(std::int64_t count, std::int64_t grain,
                   c10::function_ref<void(std::int64_t first, std::int64_t count)> body);
 

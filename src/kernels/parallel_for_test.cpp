@@ -30,7 +30,7 @@ Shares shares_of(std::int64_t count, std::int64_t grain, int num_threads) {
   return shares;
 }
 
-TEST(ParallelFor, GivesEachNumberToOneOfTheThreads) {
+TEST(ParallelFor, CoversEachIndexOnce) {
   for (const int threads : {1, 2, 3}) {
     const Shares shares = shares_of(1001, 10, threads);
     EXPECT_EQ(shares.visits, std::vector<int>(1001, 1));
@@ -38,13 +38,13 @@ TEST(ParallelFor, GivesEachNumberToOneOfTheThreads) {
   }
 }
 
-TEST(ParallelFor, LeavesALittleToOneThread) {
+TEST(ParallelFor, UsesOneThreadForLittleWork) {
   const Shares shares = shares_of(10, 10, 2);
   EXPECT_EQ(shares.visits, std::vector<int>(10, 1));
   EXPECT_EQ(shares.threads.size(), 1);
 }
 
-TEST(ParallelFor, HasNothingToDoForNothing) { EXPECT_TRUE(shares_of(0, 1, 2).threads.empty()); }
+TEST(ParallelFor, DoesNothingForAnEmptyRange) { EXPECT_TRUE(shares_of(0, 1, 2).threads.empty()); }
 
 }  // namespace
 }  // namespace tandem

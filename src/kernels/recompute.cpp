@@ -35,8 +35,8 @@ class Recomputing {
   bool before_;
 };
 
-// Autocast remembers its casts of parameters. One made in the first run has no gradient where torch is older than its
-// mend of pytorch#158232, and one made in the second belongs to a graph that ends there: nobody else may find them.
+// Autocast caches its casts of parameters. A cast of the first run has no gradient in torch versions without the fix of
+// pytorch#158232, and a cast of the second run belongs to a graph that is freed: neither may be reused elsewhere.
 class OwnCasts {
  public:
   OwnCasts() { at::autocast::clear_cache(); }
@@ -50,16 +50,16 @@ struct RandomState {
   Tensor state;
 };
 
-struct Autocast {
+struct AutocastState {
   at::DeviceType device;
   bool enabled;
   at::ScalarType type;
 };
 
-// What a block's result depends on besides its tensors.
+// The global state that the result of a block depends on.
 struct Surroundings {
   std::vector<RandomState> random;
-  std::vector<Autocast> autocast;
+  std::vector<AutocastState> autocast;
 };
 
 Tensor random_state(at::Generator generator) {
@@ -88,7 +88,7 @@ void set(const Surroundings& surroundings) {
   }
 }
 
-// Goes back to earlier surroundings, and returns at the end.
+// Restores an earlier state within its scope.
 class Revisit {
  public:
   explicit Revisit(const Surroundings& earlier) {
@@ -105,7 +105,7 @@ class Revisit {
   Surroundings now_;
 };
 
-// Of the CPU and of every device that holds one of the tensors.
+// The generators of the CPU and of every device of the tensors.
 std::vector<at::Generator> generators_of(const Tensors& inputs, const Tensors& parameters) {
   std::unordered_set<at::Device> devices = {at::kCPU};
   for (const auto& tensor : inputs) devices.insert(tensor.device());
@@ -129,7 +129,7 @@ Tensors run_again(const FirstRun& first, const Tensors& inputs) {
   return first.block(inputs);
 }
 
-// A tensor that the block reads behind our back would silently get no gradient.
+// A tensor that is neither input nor parameter would silently get no gradient.
 void check_leaves(const Tensors& outputs, const Tensors& known) {
   std::unordered_set<const Node*> seen;
   for (const auto& tensor : known) {
@@ -144,15 +144,15 @@ void check_leaves(const Tensors& outputs, const Tensors& known) {
     if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node)) {
       fail(ErrorKind::Config,
            str("recompute: the block reads a tensor of shape ", c10::str(leaf->variable.sizes()),
-               " that needs a gradient and is neither among its inputs nor among its parameters"),
-           "pass it to recompute with the parameters");
+               " that requires grad and is neither an input nor a parameter"),
+           "add it to the parameters passed to recompute");
     }
     for (const auto& edge : node->next_edges()) open.push_back(edge.function.get());
   }
 }
 
-// One gradient for each of `targets`, undefined where there is none. Nothing is accumulated: a hook that waits for the
-// gradients of parameters would else run inside this nested pass.
+// One gradient per target, undefined if there is none. Nothing is accumulated into `.grad`: gradient hooks would
+// otherwise run inside this nested pass.
 Tensors gradients(const Tensors& outputs, const Tensors& output_grads, const Tensors& targets) {
   Tensors roots, root_grads, wanted;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -185,8 +185,8 @@ class Recompute : public torch::autograd::Function<Recompute> {
 
   static Tensors backward(AutogradContext* context, const Tensors& output_grads) {
     if (torch::GradMode::is_enabled()) {
-      fail(ErrorKind::Config, "recompute: a gradient of a gradient was asked for (create_graph)",
-           "call the block without recompute where you need one");
+      fail(ErrorKind::Config, "recompute: double backward (create_graph) is not supported",
+           "call the block without recompute");
     }
     Tensors tensors;
     for (const auto& input : context->get_saved_variables()) {
@@ -196,17 +196,18 @@ class Recompute : public torch::autograd::Function<Recompute> {
     const Tensors outputs = run_again(*first, tensors);
     if (outputs.size() != output_grads.size()) {
       fail(ErrorKind::Config,
-           str("recompute: the block gave ", output_grads.size(), " tensors, and ", outputs.size(), " the second time"),
-           "let it depend on nothing that changes between the forward and the backward pass");
+           str("recompute: the block returned ", output_grads.size(), " tensors in forward, but ", outputs.size(),
+               " in backward"),
+           "the block must not depend on state that changes between the forward and the backward pass");
     }
     tensors.insert(tensors.end(), first->parameters.begin(), first->parameters.end());
     Tensors grads = gradients(outputs, output_grads, tensors);
-    grads.emplace_back();  // for `first`, which is no tensor
+    grads.emplace_back();  // for `first`, which is not a tensor
     return grads;
   }
 };
 
-// Each once, as a tied one has one gradient.
+// Without duplicates: a tied parameter has one gradient.
 Tensors trainable(const Tensors& parameters) {
   Tensors distinct;
   for (const auto& parameter : parameters) {
