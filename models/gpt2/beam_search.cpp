@@ -13,14 +13,14 @@ using torch::Tensor;
 
 struct Hypothesis {
   Tokens text;
-  double score = 0;  // the log probability; of an ended one, divided for its length
+  double score = 0;  // log probability; of a finished one, with the length penalty
 };
 
 // A text and a token that may follow it.
 struct Candidate {
   std::int64_t text = 0;
   std::int64_t token = 0;
-  double log_p = 0;  // of both
+  double log_p = 0;  // of text and token
 };
 
 // Beam search for one prompt.
@@ -32,7 +32,7 @@ class Search {
   bool is_done() const { return is_done_; }
   const Tokens& best() const { return ended_.front().text; }
 
-  // Takes the next step, given what may follow each live text; gives the live texts of the next one, best first.
+  // One step, given the log probabilities of the next token of each live text; returns the new live texts, best first.
   std::vector<Candidate> step(const Tensor& log_p) {
     ++length_;
     const bool is_last = length_ == options_.max_new_tokens;
@@ -58,7 +58,7 @@ class Search {
     return log_p / std::pow(static_cast<double>(length_), options_.length_penalty);
   }
 
-  // The most probable ones, twice as many as beams, so that enough remain if half of them end.
+  // The 2 x beams most probable candidates, so that enough remain if half of them end.
   std::vector<Candidate> best_candidates(const Tensor& log_p) const {
     std::vector<float> sums;
     for (const Hypothesis& text : live_) sums.push_back(static_cast<float>(text.score));
@@ -91,7 +91,8 @@ class Search {
     live_ = std::move(grown);
   }
 
-  // A live text only becomes less probable; that a longer one may be divided by more is left out of account.
+  // The log probability of a live text can only fall; as in transformers, a later effect of the length penalty is
+  // ignored.
   bool cannot_improve() const {
     return ended_.size() == num_beams() && normalized(live_.front().score) <= ended_.back().score;
   }

@@ -26,7 +26,7 @@ std::vector<std::int64_t> padding_of(std::span<const Prompt> prompts) {
   return padding;
 }
 
-// Padded on the left, so that all rows end with a token that another follows.
+// Padded on the left, so that all rows end with the last token of their prompt.
 Tensor padded(std::span<const Prompt> prompts) {
   const auto rows = static_cast<std::int64_t>(prompts.size());
   Tensor ids = torch::zeros({rows, longest(prompts)}, torch::kLong);
@@ -43,7 +43,7 @@ bool are_all(std::span<const std::int64_t> rows, std::int64_t count) {
          std::all_of(rows.begin(), rows.end(), [&](std::int64_t row) { return row == next++; });
 }
 
-// The tokens that would make the last ones a sequence of `length` that is in the text already.
+// The tokens that would complete an n-gram of this length that the text already contains.
 std::set<std::int64_t> repetitions(const Tokens& text, std::size_t length) {
   std::set<std::int64_t> found;
   if (length == 0 || text.size() < length) return found;
@@ -74,8 +74,8 @@ void Continuation::compute(const Tensor& ids) {
   const Tensor hidden = model_->hidden(ids.to(integers_.device()), cache_);
   logits_ = model_->head(hidden.select(1, -1)).to(torch::kFloat);
   if (logits_.amax(1).isfinite().all().item<bool>()) return;
-  fail(ErrorKind::Data, "generate: the model computes numbers that are not finite",
-       "use --precision fp32 or bf16; if it is the same there, another checkpoint");
+  fail(ErrorKind::Data, "generate: the logits of the model are not finite",
+       "use --precision fp32 or bf16; if the error remains, use another checkpoint");
 }
 
 void forbid(const Tensor& logits, std::span<const Tokens* const> texts, const GenerateOptions& options) {

@@ -12,15 +12,15 @@
 
 namespace tandem {
 
-// Prompts that grow together, a token at a time; one row each at first.
+// Decodes a batch of prompts, one token at a time; at first one row per prompt.
 class Continuation {
  public:
   Continuation(Gpt2& model, std::span<const Prompt> prompts, std::int64_t max_new_tokens);
 
-  // Of the next token of each row: (rows, vocabulary), in float.
+  // Logits of the next token of each row: (rows, vocabulary), in float.
   const torch::Tensor& logits() const { return logits_; }
 
-  // Goes on with these rows, in this order, each with one more token. A row may be named more than once.
+  // Continues with these rows, in this order, each extended by one token. A row may occur more than once.
   void append(std::span<const std::int64_t> rows, std::span<const std::int64_t> tokens);
 
  private:
@@ -32,8 +32,8 @@ class Continuation {
   torch::Tensor logits_;
 };
 
-// Makes impossible in the logits (or log probabilities) of each row what may not follow its new tokens: an end before
-// options.min_new_tokens, and a repetition. A row for which nothing would be left may go on with anything.
+// Sets to -inf, in the logits (or log probabilities) of each row, the stop token before options.min_new_tokens and
+// tokens that would repeat an n-gram. A row for which no token would be left is not restricted.
 void forbid(const torch::Tensor& logits, std::span<const Tokens* const> texts, const GenerateOptions& options);
 
 // Continues all prompts at once by beam search, as transformers does with early_stopping=False.

@@ -25,35 +25,35 @@ void check_fit(std::span<const Prompt> prompts, const GenerateOptions& options, 
     const auto length = static_cast<std::int64_t>(prompt.ids.size());
     if (length > 0 && length + options.max_new_tokens <= context) continue;
     fail(ErrorKind::Data,
-         str("generate: sample ", prompt.number, " has a prompt of ", length, " tokens, which with ",
-             options.max_new_tokens, " new ones must be 1 to ", context),
-         str("cut prompts to ", context - options.max_new_tokens, " tokens, or use fewer --max-new-tokens"));
+         str("generate: sample ", prompt.number, " has a prompt of ", length, " tokens; with ", options.max_new_tokens,
+             " new tokens it must fit the context of ", context),
+         str("use prompts of 1 to ", context - options.max_new_tokens, " tokens, or fewer --max-new-tokens"));
   }
 }
 
-// Between 0 and 1, 1 excluded.
+// In [0, 1).
 double uniform(std::uint64_t seed, std::int64_t sample, std::size_t position) {
   return static_cast<double>(random_key(seed, Draw::Generation, sample, position) >> 11) * 0x1p-53;
 }
 
-// Of equal logits at the border all stay.
+// Ties at the threshold are kept.
 void keep_top_k(Tensor& logits, std::int64_t k) {
   if (k == 0 || k >= logits.size(1)) return;
   const Tensor least = std::get<0>(logits.topk(k)).narrow(1, k - 1, 1);
   logits.masked_fill_(logits < least, kImpossible);
 }
 
-// A token goes if those that are at least as probable have the share `p` without it.
+// Removes a token if the more probable ones already have probability `p`.
 void keep_top_p(Tensor& logits, double p) {
   if (p >= 1) return;
   const auto [sorted, places] = logits.sort(/*dim=*/1, /*descending=*/true);
   const Tensor share = sorted.softmax(1);
   Tensor goes = share.cumsum(1) - share >= p;
-  goes.select(1, 0).fill_(false);  // someone has to stay
+  goes.select(1, 0).fill_(false);  // keep at least one
   logits.masked_fill_(torch::empty_like(goes).scatter_(1, places, goes), kImpossible);
 }
 
-// Rows of a batch that are still open, each by the place of its prompt.
+// The unfinished rows of a batch, as indices of their prompts.
 using Rows = std::vector<std::size_t>;
 
 struct Texts {
@@ -69,7 +69,7 @@ struct Texts {
 
 Tensor draw(Tensor logits, const Texts& texts, const Rows& rows, const GenerateOptions& options) {
   logits = logits.to(torch::kDouble);
-  logits = (logits - logits.amax(1, /*keepdim=*/true)) / options.temperature;  // the largest is 0 at any temperature
+  logits = (logits - logits.amax(1, /*keepdim=*/true)) / options.temperature;  // avoids overflow at low temperatures
   keep_top_k(logits, options.top_k);
   keep_top_p(logits, options.top_p);
   std::vector<double> drawn;
@@ -88,7 +88,7 @@ Tokens next_tokens(const Tensor& logits, const Texts& texts, const Rows& rows, c
   return {tokens.const_data_ptr<std::int64_t>(), tokens.const_data_ptr<std::int64_t>() + tokens.numel()};
 }
 
-// Continues all prompts at once. A row whose text has ended is computed no more.
+// Greedy decoding or sampling of a batch. Finished rows are dropped from the batch.
 std::vector<Tokens> decode(Gpt2& model, std::span<const Prompt> prompts, const GenerateOptions& options) {
   Texts texts{prompts, std::vector<Tokens>(prompts.size())};
   Rows rows(prompts.size());
@@ -113,7 +113,7 @@ std::vector<Tokens> decode(Gpt2& model, std::span<const Prompt> prompts, const G
   }
 }
 
-// Places of prompts, the shortest first: neighbours need little padding.
+// Indices of the prompts sorted by length, so that batches need little padding.
 Rows by_length(std::span<const Prompt> prompts) {
   Rows order(prompts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -125,7 +125,7 @@ Rows by_length(std::span<const Prompt> prompts) {
 template <class Number>
 void check(const char* name, Number value, std::type_identity_t<Number> least, std::type_identity_t<Number> most) {
   if (value >= least && value <= most) return;
-  fail(ErrorKind::Config, str(name, " is ", value), str("give ", least, " to ", most));
+  fail(ErrorKind::Config, str(name, " is ", value), str("use ", least, " to ", most));
 }
 
 }  // namespace
@@ -142,13 +142,13 @@ void validate(const GenerateOptions& options) {
   check("top-p", options.top_p, 0, 1);
   check("length-penalty", options.length_penalty, -100, 100);
   if (options.temperature == 0 && (options.top_k > 0 || options.top_p < 1)) {
-    fail(ErrorKind::Config, "top-k and top-p say what to draw from, and a temperature of 0 draws nothing",
-         "give --temperature 1");
+    fail(ErrorKind::Config, "top-k and top-p need sampling, but temperature is 0 (greedy decoding)",
+         "add --temperature 1");
   }
   if (options.temperature > 0 && options.beams > 1) {
     fail(ErrorKind::Config,
-         str("beams is ", options.beams, " and temperature ", options.temperature, ", and beam search draws nothing"),
-         "give one of the two");
+         str("beams is ", options.beams, " and temperature ", options.temperature, ", but beam search does not sample"),
+         "use only one of them");
   }
 }
 

@@ -20,8 +20,8 @@ struct GenerateOptions {
   std::int64_t no_repeat_ngram = 0;
   std::int64_t decode_batch = 32;
 
-  std::uint64_t seed = 1;                       // a program has one; this may be it
-  std::optional<std::int64_t> stop_token = {};  // the tokenizer's
+  std::uint64_t seed = 1;                       // not a flag: set by the program
+  std::optional<std::int64_t> stop_token = {};  // of the tokenizer
 };
 
 template <class Visitor>
@@ -42,10 +42,10 @@ using Tokens = std::vector<std::int64_t>;
 
 struct Prompt {
   Tokens ids;
-  std::int64_t number = 0;  // of the sample: with the seed and the position it decides what is drawn
+  std::int64_t number = 0;  // sample index: with seed and position, the key of the random numbers
 };
 
-// Dropout is off while it lives.
+// Eval mode within its scope.
 class Evaluating {
  public:
   explicit Evaluating(torch::nn::Module& module) : module_(module), was_training_(module.is_training()) {
@@ -60,13 +60,13 @@ class Evaluating {
   bool was_training_;
 };
 
-// Moves a trained model to where and how it generates fast; it is trained no more.
+// Moves and converts a model for inference.
 void prepare_to_generate(Gpt2& model, torch::Device device, torch::ScalarType type);
 
-// What the model adds to each prompt, without the prompt and the stop token, in the order of the prompts. What is drawn
-// depends neither on the other prompts nor on the rank; where two tokens are as good as equal, the batch may decide by
-// its rounding, and does so in 16 bits now and then. A prompt that is empty, or too long for the context with all new
-// tokens, is an Error before anything is computed.
+// The new tokens of each prompt, without prompt and stop token, in the order of the prompts. Random numbers depend
+// neither on the other prompts nor on the rank; but rounding depends on the batch and can decide between tokens of
+// nearly equal probability, mostly in 16 bits. A prompt that is empty, or too long for the context with all new tokens,
+// is an Error before anything is computed.
 std::vector<Tokens> generate(Gpt2& model, std::span<const Prompt> prompts, const GenerateOptions& options);
 
 }  // namespace tandem

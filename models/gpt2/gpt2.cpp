@@ -29,7 +29,7 @@ Gpt2Impl::Gpt2Impl(const Gpt2Options& options) : options_(options) {
 TokenLoss Gpt2Impl::forward(const Tensor& ids, const Tensor& targets) {
   const Tensor flat = targets.flatten();
   const Tensor wanted = (flat != kNoTarget).nonzero().squeeze(1);
-  // Before anything is asked of a GPU, since a copy from the CPU waits until that is done.
+  // Before any GPU work is queued: a copy from the CPU waits for it.
   const Tensor places = wanted.to(ids.device());
   const Tensor chosen = flat.index_select(0, wanted).to(ids.device());
   const Tensor states = hidden(ids).flatten(0, 1).index_select(0, places);
@@ -41,8 +41,8 @@ Tensor Gpt2Impl::logits(const Tensor& ids) { return head(hidden(ids)); }
 Tensor Gpt2Impl::hidden(const Tensor& ids) {
   const std::int64_t length = ids.size(1);
   if (length > options_.context) {
-    fail(ErrorKind::Data, str("gpt2: a sequence of ", length, " tokens, and a context of ", options_.context),
-         "cut the sequence, or train a model with a longer context");
+    fail(ErrorKind::Data, str("gpt2: a sequence of ", length, " tokens exceeds the context of ", options_.context),
+         "truncate the sequence, or use a model with a longer context");
   }
   Tensor x = embed(ids, torch::arange(length, ids.options().dtype(torch::kLong)));
   for (Gpt2Block& block : blocks_) x = recompute_ ? recompute(block, x) : block(x);

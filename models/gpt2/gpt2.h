@@ -12,12 +12,12 @@
 
 namespace tandem {
 
-// A target that asks for nothing, such as that of a prompt or of padding.
+// The ignore index of targets: prompt tokens and padding.
 inline constexpr std::int64_t kNoTarget = -1;
 
 struct TokenLoss {
   torch::Tensor sum;
-  std::int64_t count = 0;  // of the targets that ask for something
+  std::int64_t count = 0;  // of the targets that are not ignored
 };
 
 // GPT-2. Token ids are (rows, length), of any integer type. Parameters have the published names
@@ -26,20 +26,21 @@ class Gpt2Impl : public torch::nn::Module {
  public:
   explicit Gpt2Impl(const Gpt2Options& options);
 
-  // The cross entropy of `targets`, which has the shape of `ids`, added up over all but kNoTarget. Only where there is
-  // a target are logits computed, and never all at once. Nothing waits for a GPU if the targets lie on the CPU.
+  // The sum of the cross entropy over `targets`, which has the shape of `ids`; kNoTarget is ignored. Logits are
+  // computed for positions with a target only, in chunks. With targets on the CPU, the host does not wait for a GPU.
   TokenLoss forward(const torch::Tensor& ids, const torch::Tensor& targets);
 
-  // Of the token that follows each: (rows, length, vocabulary). A longer sequence than the context is an Error.
+  // Logits of the next token at each position: (rows, length, vocabulary). A sequence longer than the context is an
+  // Error.
   torch::Tensor logits(const torch::Tensor& ids);
 
-  // The same in two parts. What the head sees of each token is (rows, length, width); with a cache, the tokens follow
-  // those in it.
+  // The same in two parts: final hidden states (rows, length, width), then the head. With a cache, `ids` continues the
+  // cached tokens.
   torch::Tensor hidden(const torch::Tensor& ids);
   torch::Tensor hidden(const torch::Tensor& ids, KvCache& cache);
   torch::Tensor head(const torch::Tensor& hidden) const;
 
-  // Keep only the inputs of blocks and compute the rest again in the backward pass.
+  // Activation checkpointing of the blocks.
   void set_recompute(bool wanted) { recompute_ = wanted; }
 
   const Gpt2Options& options() const { return options_; }

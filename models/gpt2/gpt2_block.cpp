@@ -29,7 +29,7 @@ Gpt2BlockImpl::Gpt2BlockImpl(const Gpt2Options& options, std::int64_t layer)
       dropout_(options.dropout),
       gelu_(options.gelu == Gelu::Tanh ? "tanh" : "none") {
   const std::int64_t width = options.width;
-  // Each layer adds two outputs to the residual stream; it keeps its size whatever the number of layers.
+  // Each layer adds two outputs to the residual stream; this keeps its variance independent of the number of layers.
   const double residual_std = kGpt2InitialStd / std::sqrt(2.0 * static_cast<double>(options.layers));
   const auto norm = [&] { return WeightAndBias(torch::ones(width), options.bias); };
   const auto matrix = [&](std::int64_t outputs, std::int64_t inputs, double std) {

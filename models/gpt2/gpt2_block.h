@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-// A weight and, perhaps, a bias, under these names.
+// A weight and an optional bias, registered under these names.
 class WeightAndBiasImpl : public torch::nn::Module {
  public:
   WeightAndBiasImpl(torch::Tensor initial_weight, bool has_bias);
@@ -22,12 +22,12 @@ class WeightAndBiasImpl : public torch::nn::Module {
 };
 TORCH_MODULE(WeightAndBias);
 
-// Attention and MLP, each with a norm before it. The names of the parameters are the published ones.
+// A pre-norm transformer block, with the published parameter names.
 class Gpt2BlockImpl : public torch::nn::Module {
  public:
   Gpt2BlockImpl(const Gpt2Options& options, std::int64_t layer);
 
-  // With a cache, `x` holds new tokens only.
+  // With a cache, `x` holds the new tokens only.
   torch::Tensor forward(const torch::Tensor& x, KvCache* cache = nullptr);
 
  private:
@@ -43,7 +43,7 @@ class Gpt2BlockImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Gpt2Block);
 
-// How wide the published weights lie at first.
+// Standard deviation of the published initialization.
 inline constexpr double kGpt2InitialStd = 0.02;
 
 }  // namespace tandem

@@ -9,7 +9,7 @@ namespace {
 
 void check_size(const char* name, std::int64_t size) {
   constexpr std::int64_t kMost = 1'000'000;
-  if (size < 1 || size > kMost) fail(ErrorKind::Config, str(name, " is ", size), str("give 1 to ", kMost));
+  if (size < 1 || size > kMost) fail(ErrorKind::Config, str(name, " is ", size), str("use 1 to ", kMost));
 }
 
 }  // namespace
@@ -21,11 +21,11 @@ void validate(const Gpt2Options& options) {
   check_size("context", options.context);
   check_size("vocabulary", options.vocabulary);
   if (options.width % options.heads != 0) {
-    fail(ErrorKind::Config, str("a width of ", options.width, " cannot be shared out to heads: ", options.heads),
-         "give a width that is a multiple of the heads");
+    fail(ErrorKind::Config, str("width is ", options.width, ", which is not a multiple of heads: ", options.heads),
+         "use a width that is a multiple of the heads");
   }
   if (!(options.dropout >= 0 && options.dropout < 1)) {
-    fail(ErrorKind::Config, str("dropout is ", options.dropout), "give at least 0 and less than 1");
+    fail(ErrorKind::Config, str("dropout is ", options.dropout), "use at least 0 and less than 1");
   }
 }
 

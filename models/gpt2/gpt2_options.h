@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// The published weights were trained with the approximation by tanh.
+// The published weights were trained with the tanh approximation.
 enum class Gelu { Tanh, Erf };
 
 inline std::vector<std::pair<std::string, Gelu>> enum_names(Gelu) { return {{"tanh", Gelu::Tanh}, {"erf", Gelu::Erf}}; }
@@ -47,14 +47,14 @@ inline std::vector<std::pair<std::string, Gpt2Size>> enum_names(Gpt2Size) {
           {"gpt2-xl", Gpt2Size::Xl}};
 }
 
-// A model as it was published.
+// The options of a published model.
 Gpt2Options gpt2_options(Gpt2Size size);
 
-// The head shares the weights of the token embedding, which count once.
+// The head is tied to the token embedding, which counts once.
 std::int64_t num_parameters(const Gpt2Options& options);
 
-// Floating-point operations that training needs for each token of a sequence of `length`, forward and backward: 6 for
-// each parameter but those of the positions, and the products of attention.
+// Training FLOPs per token for sequences of `length`, forward and backward: 6 per parameter, position embeddings
+// excluded, plus attention.
 double flops_per_token(const Gpt2Options& options, std::int64_t length);
 
 }  // namespace tandem

@@ -20,7 +20,7 @@ using Weights = std::map<std::string, Tensor>;
 constexpr std::string_view kPrefix = "transformer.";
 constexpr double kNormEpsilon = 1e-5;
 
-// One setting, or the value that transformers takes where it is missing or null.
+// One setting, or the default of transformers if it is missing or null.
 Json setting(const Json& config, std::string_view name, const Json& otherwise) {
   const Json* value = config.find(name);
   return value == nullptr || value->is_null() ? otherwise : *value;
@@ -30,16 +30,16 @@ void require(const Json& config, std::string_view where, std::string_view name, 
   const Json value = setting(config, name, expected);
   if (value == expected) return;
   fail(ErrorKind::Data,
-       str(where, ": ", name, " is ", json_text(value), ", and this GPT-2 knows only ", json_text(expected)),
-       "choose a GPT-2 of the published form");
+       str(where, ": ", name, " is ", json_text(value), ", but only ", json_text(expected), " is supported"),
+       "use a standard GPT-2 model");
 }
 
 Gelu gelu_named(const std::string& name, std::string_view where) {
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Gelu::Tanh;
   if (name == "gelu") return Gelu::Erf;
   fail(ErrorKind::Data,
-       str(where, ": activation_function is \"", name, "\", and this GPT-2 knows only \"gelu_new\" and \"gelu\""),
-       "choose a GPT-2 of the published form");
+       str(where, ": activation_function is \"", name, "\", but only \"gelu_new\" and \"gelu\" are supported"),
+       "use a standard GPT-2 model");
 }
 
 double dropout_of(const Json& config, std::string_view where) {
@@ -49,8 +49,8 @@ double dropout_of(const Json& config, std::string_view where) {
     if (other == dropout) continue;
     fail(
         ErrorKind::Data,
-        str(where, ": ", name, " is ", other, " and resid_pdrop ", dropout, ", and this GPT-2 has one dropout for all"),
-        "make the three equal: they play no part outside training");
+        str(where, ": ", name, " is ", other, " and resid_pdrop ", dropout, ", but only one dropout rate is supported"),
+        "make the three equal: they have no effect outside training");
   }
   return dropout;
 }
@@ -60,12 +60,12 @@ bool is_matrix_of_block(std::string_view name) {
   return std::any_of(kMatrices.begin(), kMatrices.end(), [&](const char* end) { return name.ends_with(end); });
 }
 
-// Constants that older files hold besides the weights.
+// Attention masks, which older files contain.
 bool is_mask(std::string_view name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
 
 std::string shape_text(const Tensor& tensor) { return c10::str(tensor.sizes()); }
 
-// By the names of our parameters and in their shapes; `lm_head.weight` stays if it is there.
+// With the names and shapes of our parameters; `lm_head.weight` is kept if present.
 Weights as_ours(const Weights& weights) {
   Weights ours;
   for (const auto& [name, tensor] : weights) {
@@ -75,7 +75,7 @@ Weights as_ours(const Weights& weights) {
   return ours;
 }
 
-// What is wrong with the weights for these parameters, one item each.
+// The differences between the weights and these parameters, one item each.
 std::vector<std::string> differences(const Weights& parameters, const Weights& weights) {
   std::vector<std::string> found;
   for (const auto& [name, parameter] : parameters) {
@@ -161,7 +161,7 @@ void load_hugging_face(Gpt2& model, const Weights& weights) {
   }
   if (!wrong.empty()) {
     fail(ErrorKind::Checkpoint, str("gpt2: the weights do not fit the model: ", join(wrong, "; ")),
-         "take config.json and model.safetensors from the same folder");
+         "use config.json and model.safetensors of the same model");
   }
   const torch::NoGradGuard no_grad;
   for (auto [name, parameter] : parameters) parameter.copy_(ours.at(name));

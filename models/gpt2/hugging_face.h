@@ -12,22 +12,22 @@
 
 namespace tandem {
 
-// Models and weights as the Python package `transformers` stores them; reading and writing files is the caller's part.
+// The config and weights of Hugging Face transformers; reading and writing files is up to the caller.
 
-// What a config.json says; `where` is the file that an Error should name. What is missing has the value that
-// transformers would take. A model that is no GPT-2 as we know it is an Error that names the setting.
+// Parses a config.json; `where` is the file named in Errors. Missing settings have the defaults of transformers. An
+// unsupported model is an Error that names the setting.
 Gpt2Options read_hugging_face_config(std::string_view text, std::string_view where);
 
-// `end_of_text` is the token that ends a text, if the tokenizer has one.
+// `end_of_text`: the end-of-text token, if the tokenizer has one.
 std::string hugging_face_config(const Gpt2Options& options, std::optional<std::int64_t> end_of_text);
 
-// Copies the weights into the model, whatever their floating-point type. Names may begin with `transformer.`;
-// `lm_head.weight` may be there, if it equals the token embedding. If anything is missing, unexpected or of another
-// shape, nothing is copied: one Error (kind Checkpoint) lists all of it.
+// Copies weights of any floating-point type into the model. Names may begin with `transformer.`; `lm_head.weight` is
+// accepted if it equals the token embedding. If anything is missing, unexpected or of another shape, nothing is copied,
+// and an Error (kind Checkpoint) lists all differences.
 void load_hugging_face(Gpt2& model, const std::map<std::string, torch::Tensor>& weights);
 
-// The names and shapes that GPT2LMHeadModel has. Matrices are views of the model's weights. A model without biases gets
-// biases of zero.
+// The weights with the names and shapes of GPT2LMHeadModel. Matrices are views of the model's weights. A model without
+// biases gets zero biases.
 std::map<std::string, torch::Tensor> hugging_face_weights(const Gpt2& model);
 
 }  // namespace tandem

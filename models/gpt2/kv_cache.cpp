@@ -13,8 +13,7 @@ using torch::Tensor;
 
 namespace {
 
-// Attention of torch on the CPU takes longer in numbers of 16 bits than in float, and the more so the more keys there
-// are.
+// On the CPU, torch's attention is slower in 16 bits than in float, more so with many keys.
 torch::TensorOptions fast_tensors(const torch::TensorOptions& of_model) {
   const bool is_slow =
       of_model.device().is_cpu() && at::isReducedFloatingType(c10::typeMetaToScalarType(of_model.dtype()));
@@ -42,8 +41,8 @@ void KvCache::extend(std::int64_t count) {
   const std::int64_t most = std::min(capacity_, context_ + least_padding);
   if (length_ + count > most) {
     fail(ErrorKind::Data,
-         str("gpt2: ", length_, " tokens and ", count, " more do not fit: there is room for ", most, " (a context of ",
-             context_, ", a cache of ", capacity_, ')'),
+         str("gpt2: ", length_, " tokens and ", count, " new ones exceed the limit of ", most, " (context ", context_,
+             ", cache ", capacity_, ')'),
          "use shorter prompts or fewer new tokens");
   }
   begin_ = length_;
@@ -90,8 +89,8 @@ bool KvCache::has_padding() const {
   return std::any_of(padding_.begin(), padding_.end(), [](std::int64_t count) { return count > 0; });
 }
 
-// A new token sees the tokens before it and itself. torch's `is_causal` lets the first query see the first key alone,
-// whatever came before, so it serves only where nothing did.
+// A causal mask for the new tokens. torch's `is_causal` aligns the first query with the first key, so it is correct
+// only if the new tokens are the first ones.
 std::optional<Tensor> KvCache::make_mask() const {
   const bool is_single = length_ - begin_ == 1;
   if (is_first_ || (is_single && !has_padding())) return {};
@@ -101,7 +100,7 @@ std::optional<Tensor> KvCache::make_mask() const {
   const Tensor before = keys <= queries;
   if (!has_padding()) return before;
   const Tensor is_token = keys >= torch::tensor(padding_, integers).view({-1, 1, 1, 1});
-  return before & (is_token | (keys == queries));  // padding sees itself: the mean of nothing would be a NaN
+  return before & (is_token | (keys == queries));  // padding attends to itself: a fully masked row would give NaN
 }
 
 }  // namespace tandem

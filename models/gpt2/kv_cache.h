@@ -11,30 +11,30 @@
 
 namespace tandem {
 
-// The keys and values of all tokens so far, so that each new one is computed alone. Its rows are the sequences of a
-// batch; those that are shorter begin with padding, which no token sees.
+// The keys and values of the tokens so far, for incremental decoding of a batch. Shorter sequences are padded on the
+// left; padding is masked out.
 class KvCache {
  public:
-  // `padding` says how many tokens at the begin of each row are none. Memory for `capacity` tokens in each row, padding
-  // included, is taken at once. `tensors` is the type and device of the model's weights.
+  // `padding`: number of padding tokens of each row. Memory for `capacity` tokens per row, padding included, is
+  // allocated at once. `tensors`: type and device of the weights.
   KvCache(const Gpt2Options& options, std::span<const std::int64_t> padding, std::int64_t capacity,
           const torch::TensorOptions& tensors);
 
   std::int64_t length() const { return length_; }
 
-  // Makes place for `count` new tokens in each row; an Error when there is none, in the cache or in the context. Then
-  // `attend` is called once for each layer.
+  // Starts `count` new tokens per row; an Error if they exceed the capacity or the context. Then `attend` must be
+  // called once per layer.
   void extend(std::int64_t count);
 
-  // Of the new tokens, for the position embedding: (rows, count), or (1, count) where all rows have the same.
+  // Positions of the new tokens: (rows, count), or (1, count) if equal in all rows.
   torch::Tensor positions() const;
 
-  // Remembers the keys and values of the new tokens and gives their attention to all tokens up to themselves. All are
-  // (rows, heads, count, head width).
+  // Appends the keys and values of the new tokens and returns their causal attention. All are (rows, heads, count, head
+  // width).
   torch::Tensor attend(std::int64_t layer, const torch::Tensor& queries, const torch::Tensor& keys,
                        const torch::Tensor& values);
 
-  // Goes on with these rows only, in this order; a row may be named more than once.
+  // Keeps these rows, in this order; a row may occur more than once.
   void select(std::span<const std::int64_t> rows);
 
  private:
@@ -51,10 +51,10 @@ class KvCache {
   torch::TensorOptions tensors_;
   std::vector<std::int64_t> padding_;
   std::vector<Layer> layers_;
-  std::int64_t begin_ = 0;             // of the new tokens
-  std::int64_t length_ = 0;            // of all tokens, the new ones included
-  bool is_first_ = false;              // there was nothing before the new tokens
-  std::optional<torch::Tensor> mask_;  // which tokens each new one sees, where it is not all
+  std::int64_t begin_ = 0;             // first new token
+  std::int64_t length_ = 0;            // number of tokens, new ones included
+  bool is_first_ = false;              // the new tokens are the first ones, without padding
+  std::optional<torch::Tensor> mask_;  // attention mask, if needed
 };
 
 }  // namespace tandem

@@ -20,7 +20,7 @@ KvCache make_cache(const Gpt2& model, const Lengths& padding, std::int64_t capac
   return KvCache(model->options(), padding, capacity, torch::kFloat);
 }
 
-// Logits of all tokens, which go into the cache in pieces of these lengths.
+// Logits of all tokens, added to the cache in pieces of these lengths.
 Tensor logits_in_pieces(Gpt2& model, const Tensor& ids, KvCache& cache, const Lengths& pieces) {
   std::vector<Tensor> logits;
   std::int64_t begin = 0;
@@ -32,7 +32,7 @@ Tensor logits_in_pieces(Gpt2& model, const Tensor& ids, KvCache& cache, const Le
   return torch::cat(logits, 1);
 }
 
-TEST(D1, CachedLogitsAreTheUncachedOnesTokenByToken) {
+TEST(D1, CachedLogitsEqualUncachedOnesTokenByToken) {
   Gpt2 model = random_gpt2();
   const Tensor ids = random_ids(1, 12);
   KvCache cache = make_cache(model, {0}, 12);
@@ -40,7 +40,7 @@ TEST(D1, CachedLogitsAreTheUncachedOnesTokenByToken) {
   EXPECT_LT((cached - model->logits(ids)).abs().max().item<double>(), 1e-4);
 }
 
-TEST(D1, CachedLogitsAreTheUncachedOnesInPieces) {
+TEST(D1, CachedLogitsEqualUncachedOnesInPieces) {
   Gpt2 model = random_gpt2();
   const Tensor ids = random_ids(3, 20);
   const Tensor uncached = model->logits(ids);
@@ -50,7 +50,7 @@ TEST(D1, CachedLogitsAreTheUncachedOnesInPieces) {
   }
 }
 
-TEST(KvCache, AttendsToNumbersOf16BitsAsPreciselyAsInFloat) {
+TEST(KvCache, AttentionIn16BitsIsAsPreciseAsInFloat) {
   torch::manual_seed(1);
   const auto random = [](std::int64_t count) { return torch::randn({1, 2, count, 64}).to(torch::kBFloat16); };
   const Tensor keys = random(100), values = random(100), queries = random(100);
@@ -63,7 +63,7 @@ TEST(KvCache, AttendsToNumbersOf16BitsAsPreciselyAsInFloat) {
   const Tensor scores = last(queries).to(torch::kFloat).matmul(keys.to(torch::kFloat).transpose(2, 3)) / 8;
   const Tensor expected = scores.softmax(-1).matmul(values.to(torch::kFloat));
   EXPECT_EQ(found.scalar_type(), torch::kBFloat16);
-  // Only a number that lies between two of 16 bits is rounded to either, by the order of the sum.
+  // Results near the middle of two 16-bit numbers may be rounded to either, depending on the order of summation.
   EXPECT_LE((found != expected.to(torch::kBFloat16)).sum().item<int>(), 3);
 }
 
@@ -81,7 +81,7 @@ TEST(KvCache, PaddingOnTheLeftChangesNothing) {
   }
 }
 
-TEST(KvCache, GoesOnWithSomeRowsInAnotherOrder) {
+TEST(KvCache, ContinuesWithSelectedRows) {
   Gpt2 model = random_gpt2();
   const Lengths padding = {0, 2, 4};
   const Tensor ids = random_ids(3, 8);
@@ -98,18 +98,18 @@ TEST(KvCache, GoesOnWithSomeRowsInAnotherOrder) {
   EXPECT_TRUE(more.allclose(torch::stack({all[1], all[1], all[2], all[0]}), 1e-4, 1e-5));
 }
 
-TEST(KvCache, TakesNoMoreTokensThanItHasPlaceFor) {
+TEST(KvCache, RejectsTokensBeyondItsLimit) {
   Gpt2 model = random_gpt2();  // with a context of 24
   KvCache small = make_cache(model, {0, 3}, 10);
   model->hidden(random_ids(2, 9), small);
-  EXPECT_EQ(error_of([&] { small.extend(2); }).message(),
-            "gpt2: 9 tokens and 2 more do not fit: there is room for 10 (a context of 24, a cache of 10)");
+  EXPECT_TRUE(
+      says(error_of([&] { small.extend(2); }).message(), {"9 tokens", "2 new", "10", "context 24", "cache 10"}));
   EXPECT_EQ(small.length(), 9);
   small.extend(1);
 
   KvCache large = make_cache(model, {2, 3}, 50);
-  EXPECT_EQ(error_of([&] { large.extend(27); }).message(),
-            "gpt2: 0 tokens and 27 more do not fit: there is room for 26 (a context of 24, a cache of 50)");
+  EXPECT_TRUE(
+      says(error_of([&] { large.extend(27); }).message(), {"0 tokens", "27 new", "26", "context 24", "cache 50"}));
   model->hidden(random_ids(2, 26), large);
 }
 

@@ -11,9 +11,9 @@ namespace tandem {
 inline constexpr Gpt2Options kTinyGpt2{
     .layers = 3, .heads = 4, .width = 64, .context = 24, .vocabulary = 50, .dropout = 0};
 
-// The same each time, with weights wide enough that every part of the model shows in the logits.
+// Deterministic, with weights large enough that every part of the model affects the logits.
 inline Gpt2 random_gpt2(const Gpt2Options& options = kTinyGpt2) {
-  torch::set_num_threads(1);  // more only wait for each other on so little work
+  torch::set_num_threads(1);  // so little work gains nothing from threads
   torch::manual_seed(3);
   Gpt2 model(options);
   const torch::NoGradGuard no_grad;
