@@ -1,5 +1,5 @@
-// A small network learns y = sin(x) from 256 points. Each rank trains on its own part of them, and the result is the
-// same on 1, 2 or 4 ranks.
+// Fits y = sin(x) with a small network on 256 points. Each rank trains on its own shard; the result is the same on 1, 2
+// or 4 ranks.
 //
 //   tandem run -n 2 build/bin/examples/03_ddp
 
@@ -25,7 +25,7 @@ int main() {
     for (int step = 0; step <= 200; ++step) {
       optimizer.zero_grad();
       const auto loss = torch::mse_loss(model(x), y);
-      loss.backward();  // when it returns, gradients are the mean over all ranks
+      loss.backward();  // gradients are now the mean over all ranks
       optimizer.step();
 
       const double mean_loss = comm.mean(loss.item<double>());

@@ -1,5 +1,5 @@
-// The network of 03_ddp in a loop that knows of ranks as little as one for a single process would: with micro-batches,
-// mixed precision, a schedule, checkpoints, and a folder that keeps the run.
+// The network of 03_ddp in a training loop that looks like one for a single process: with gradient accumulation, mixed
+// precision, a learning rate schedule, checkpoints and a run folder.
 //
 //   build/bin/examples/04_accelerator --nproc 2
 
@@ -16,7 +16,7 @@ template <class Visitor>
 void visit_fields(Options& o, Visitor&& field) {
   field("", o.accelerator, "the run");
   field("", o.schedule, "learning rate");
-  field("lr", o.lr, "learning rate at its highest");
+  field("lr", o.lr, "peak learning rate");
 }
 
 void train(tandem::Accelerator& accelerator, const Options& options) {

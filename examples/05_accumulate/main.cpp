@@ -1,5 +1,5 @@
-// Steps of 64 sequences on any number of ranks: micro-batches add up until that many are there. Sequences differ in
-// length, and each of their tokens counts the same, on whatever rank it is.
+// A global batch of 64 sequences on any number of ranks, by gradient accumulation. Sequences differ in length, and
+// every token has the same weight, on whatever rank it is.
 //
 //   build/bin/examples/05_accumulate --nproc 1
 //   build/bin/examples/05_accumulate --nproc 2
@@ -19,7 +19,7 @@ void visit_fields(Options& o, Visitor&& field) {
 
 constexpr std::int64_t kLongest = 12;
 
-// Sequence `id` counts up from its first token, modulo 16. It is 2 to 12 tokens long.
+// Sequence `id` counts up from its first token, modulo 16, and has 2 to 12 tokens.
 torch::Tensor tokens_of(const std::vector<std::int64_t>& ids) {
   const auto first = torch::tensor(ids).unsqueeze(1);
   return (first + torch::arange(kLongest)) % 16;

@@ -1,5 +1,5 @@
-// A network whose matrices are multiplied in 16 bits, and whose averaged weights are what counts in the end. With fp16
-// the loss is scaled; the first steps may overflow, and are skipped on all ranks alike.
+// Mixed precision and an exponential moving average of the weights, which is evaluated at the end. With fp16 the loss
+// is scaled; the first steps may overflow and are then skipped on all ranks.
 //
 //   build/bin/examples/06_mixed_precision --nproc 2 --precision fp16
 
@@ -14,10 +14,10 @@ struct Options {
 template <class Visitor>
 void visit_fields(Options& o, Visitor&& field) {
   field("", o.accelerator, "the run");
-  field("ema", o.ema, "average of the weights");
+  field("ema", o.ema, "exponential moving average of the weights");
 }
 
-// Points in a square, and which of two spirals each lies on.
+// Points in a square, and the label of the spiral each is on.
 std::pair<torch::Tensor, torch::Tensor> spirals(std::int64_t count) {
   const auto turn = torch::linspace(0.5, 7, count);
   const auto label = torch::arange(count) % 2;
@@ -52,11 +52,11 @@ void train(tandem::Accelerator& accelerator, const Options& options) {
   const auto averaged = ema.swap_in();
   const auto autocast = accelerator.autocast();
   const double share = (net->forward(points).argmax(1) == labels).to(torch::kFloat).mean().item<double>();
-  accelerator.end_training({{"correct", share}}, {{"a coin", {{"correct", 0.5}}}});
+  accelerator.end_training({{"accuracy", share}}, {{"chance", {{"accuracy", 0.5}}}});
 }
 
 int main(int argc, char** argv) {
   Options options;
-  return tandem::run_worker(argc, argv, {"06_mixed_precision", "", "Tells two spirals apart.", {}}, options,
+  return tandem::run_worker(argc, argv, {"06_mixed_precision", "", "Classifies two spirals.", {}}, options,
                             [&](tandem::Accelerator& accelerator) { train(accelerator, options); });
 }

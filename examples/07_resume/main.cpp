@@ -1,5 +1,5 @@
-// The network of 03_ddp, in a run that may be stopped at any moment and goes on where it was, also on another number of
-// ranks; with --shards to the same bits.
+// The network of 03_ddp in a run that can be stopped at any time and resumed, also on another number of ranks; with
+// --shards bit-exactly.
 //
 //   tandem run -n 2 build/bin/examples/07_resume --shards 4 --max-steps 100
 //   tandem run -n 4 build/bin/examples/07_resume --shards 4
@@ -19,10 +19,10 @@ struct Options {
 
 template <class Visitor>
 void visit_fields(Options& o, Visitor&& field) {
-  field("", o.batch, "size of a step");
+  field("", o.batch, "global batch");
   field("", o.training, "the run");
-  field("precision", o.precision, "what matrices are multiplied in");
-  field("folder", o.folder, "where checkpoints go");
+  field("precision", o.precision, "precision of matrix multiplications");
+  field("folder", o.folder, "folder of the checkpoints");
 }
 
 void train(const Options& options, const tandem::World& world) {

@@ -95,7 +95,7 @@ class Examples(LaunchTest):
     def test_06_learns_in_each_precision(self):
         for precision in ("fp32", "bf16", "fp16"):
             result = self.result("06_mixed_precision", "--nproc", "2", "--precision", precision)
-            self.assertGreater(result["correct"], 0.95, precision)
+            self.assertGreater(result["accuracy"], 0.95, precision)
 
 
 if __name__ == "__main__":

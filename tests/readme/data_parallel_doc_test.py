@@ -1,4 +1,4 @@
-"""docs/data-parallel.md is true: it shows the examples as they are, and what they print."""
+"""Checks docs/data-parallel.md: it shows the examples and their output."""
 
 import pathlib
 import re
@@ -27,7 +27,7 @@ class DataParallelDoc(LaunchTest):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(result.stdout, output)
 
-    def test_has_no_gap_left_to_fill(self):
+    def test_has_no_placeholders(self):
         self.assertEqual(re.findall(r"@\w+@", PAGE), [])
 
     def test_names_files_and_sections_that_exist(self):

@@ -1,4 +1,4 @@
-"""README.md is true: its programs compile and agree, its commands run and print what it shows, its files exist."""
+"""Checks README.md: its programs compile and agree, its commands print what it shows, its files exist."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ from support import STRANGE  # noqa: E402
 
 README = (SOURCE / "README.md").read_text()
 
-# What differs from run to run and from machine to machine.
+# Varies between runs and machines.
 CHANCE = ((r"process \d+", "process N"), (r"\d+\.\d s\b", "T s"), (r"\bport \d+", "port N"), (r"-[0-9a-f]{6}\b", "-NAME"),
           (r"OMP_NUM_THREADS=\d+: \d+ usable cores?", "OMP_NUM_THREADS=N: N usable cores"), (r"peak memory \d+ MiB", "peak memory N MiB"),
           (r'( in |File ")/\S*?(?=/[\w.-]+(/rank\d+\.log|"|,|$))', r"\1FOLDER"))
@@ -25,7 +25,7 @@ CHANCE = ((r"process \d+", "process N"), (r"\d+\.\d s\b", "T s"), (r"\bport \d+"
 class Block(NamedTuple):
     language: str
     text: str
-    follows: bool  # nothing but blank lines lie between it and the block before
+    follows: bool  # only blank lines between it and the block before
 
 
 def all_blocks() -> list[Block]:
@@ -42,21 +42,26 @@ def diff_lines() -> list[str]:
 
 
 def shell_blocks() -> list[tuple[str, str]]:
-    """Each shell block, with the block of what it prints that follows it at once, or nothing."""
+    """Each shell block with the output block that directly follows it, or nothing."""
     pairs = zip(all_blocks(), [*all_blocks()[1:], Block("", "", False)])
     return [(block.text, after.text if after.language == "text" and after.follows else "")
             for block, after in pairs if block.language == "sh"]
 
 
+def reading_line() -> list[str]:
+    (line,) = re.findall(r"^Read the code in six files:((?:.|\n)*?)\n\n", README, re.M)
+    return re.findall(r"`([^`]+)`", line)
+
+
 def without_chance(text: str) -> list[str]:
-    """The lines of two streams may change places."""
+    """Sorted, because the lines of two streams may be interleaved."""
     for pattern, word in CHANCE:
         text = re.sub(pattern, word, text, flags=re.M)
     return sorted(line for line in text.splitlines() if line and not line.startswith("ninja:"))
 
 
 def environment() -> dict[str, str]:
-    """Make uses the build under test, build/COMPILER-PRESET or build/PRESET; the `tandem` on PATH is the installed one."""
+    """Make uses the build under test, build/COMPILER-PRESET or build/PRESET; `tandem` on PATH is the installed one."""
     compiler, _, preset = ("" if BUILD.name == "build" else BUILD.name).rpartition("-")
     chosen = {"CXX": os.environ.get("CXX", compiler), "PRESET": preset}
     kept = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and not STRANGE.match(key)}
@@ -72,7 +77,7 @@ class Readme(unittest.TestCase):
         self.folder = pathlib.Path(temporary.name)
 
     def shell(self, script: str) -> subprocess.CompletedProcess:
-        """Make belongs into the tree, all else into a folder of its own."""
+        """Runs make in the source tree, everything else in a temporary folder."""
         folder = SOURCE if script.startswith("make") else self.folder
         return subprocess.run(["bash", "-ec", script], cwd=folder, env={**environment(), "TANDEM_STATE_DIR": f"{self.folder}/jobs"},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=500)
@@ -120,8 +125,8 @@ class Readme(unittest.TestCase):
         scripts = [script for script, output in shell_blocks() if not output]
         self.assertEqual(scripts, ["make demo\n", "make test\nmake help\n", "!tandem run train.py\n"])
         (self.folder / "train.py").touch()
-        for command in "".join(scripts[1:]).splitlines():  # the demo has a test of its own
-            # `make test` would start this very test again; that it can start is seen by a dry run.
+        for command in "".join(scripts[1:]).splitlines():  # the demo has its own test
+            # `make test` would run this test again, so it is a dry run.
             result = self.shell(command.replace("make test", "make -n test").lstrip("!"))
             self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout}")
 
@@ -129,14 +134,21 @@ class Readme(unittest.TestCase):
         translation = (SOURCE / "README.zh-CN.md").read_text()
         for script, _ in shell_blocks():
             self.assertIn(f"```sh\n{script}```", translation)
+        for name in reading_line():
+            self.assertIn(f"`{name}`", translation)
 
     def test_every_file_it_names_exists(self):
         links = re.findall(r"\]\(([^)#:]+)\)", README)
-        (reading_line,) = re.findall(r"^Read the code in six files:((?:.|\n)*?)\n\n", README, re.M)
-        files = re.findall(r"`([^`]+)`", reading_line)
-        self.assertEqual(len(files), 6)
-        for name in links + files:
+        for name in links + reading_line():
             self.assertTrue((SOURCE / name).exists(), name)
+
+    def test_the_reading_line_leads_to_the_sum_of_the_all_reduce(self):
+        files = reading_line()
+        self.assertEqual(len(files), 6)
+        self.assertEqual(files[-1], "src/comm/shm/exchange.cpp")
+        self.assertIn("case Collective::AllReduce: return reduce(", (SOURCE / files[-1]).read_text())
+        self.assertIn("`src/comm/shm/tree.h` sums", README)
+        self.assertIn("return a + b;", (SOURCE / "src/comm/shm/tree.h").read_text())
 
 
 if __name__ == "__main__":
