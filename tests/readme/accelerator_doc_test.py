@@ -1,4 +1,4 @@
-"""docs/accelerator.md is true: it shows the example as it is. The examples 04 to 06 do what they say."""
+"""Checks docs/accelerator.md, which shows an example, and the results of examples 04 to 06."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""docs/launch.md is complete and true: its tables have every flag of `tandem run`, of torchrun and of accelerate, as they are."""
+"""Checks docs/launch.md: its tables list every flag of `tandem run`, torchrun and accelerate."""
 
 import importlib.metadata
 import os

@@ -1,4 +1,4 @@
-"""docs/training.md is true: it shows the example as it is, and what it prints, one command after the other."""
+"""Checks docs/training.md: it shows the example and the output of its commands."""
 
 import pathlib
 import re
