@@ -12,8 +12,8 @@ namespace {
 using Ids = std::vector<std::int64_t>;
 
 // Rows "0", "1", ... in batches of 3, last row first; which were computed, in this process, goes to `computed`.
-std::string predicted(std::int64_t num_rows, const std::filesystem::path& output, Ids* computed = nullptr) {
-  Communicator comm = Communicator::join();
+std::string predicted(Communicator& comm, std::int64_t num_rows, const std::filesystem::path& output,
+                      Ids* computed = nullptr) {
   Prediction prediction(comm, {.num_rows = num_rows, .output = output, .key = [] { return "1-2"; }});
   Ids order;
   for (std::int64_t row = num_rows; row-- > 0;) order.push_back(row);
@@ -30,9 +30,10 @@ std::string predicted(std::int64_t num_rows, const std::filesystem::path& output
 TEST(Prediction, HasEachRowOnceInTheOrderOfTheInputOnAnyNumberOfRanks) {
   for (const int size : {1, 2, 3}) {
     run_ranks(size, [](const World&) {
-      EXPECT_EQ(predicted(0, {}), "");
-      EXPECT_EQ(predicted(1, {}), "0");
-      EXPECT_EQ(predicted(7, {}), "0,1,2,3,4,5,6");
+      Communicator comm = Communicator::join();
+      EXPECT_EQ(predicted(comm, 0, {}), "");
+      EXPECT_EQ(predicted(comm, 1, {}), "0");
+      EXPECT_EQ(predicted(comm, 7, {}), "0,1,2,3,4,5,6");
     });
   }
 }
@@ -42,8 +43,9 @@ TEST(Prediction, ComputesWholeBatchesOfWhichADraftLacksARow) {
   const std::filesystem::path output = std::filesystem::path(folder.path()) / "out.txt";
   const std::vector<DraftRow> kept = {{6, "six"}, {5, "five"}, {4, "four"}, {3, "three"}};  // a batch, and one row more
   Draft(output, "1-2", 7).keep(kept);
+  Communicator comm = Communicator::join();
   Ids computed;
-  EXPECT_EQ(predicted(7, output, &computed), "0,1,2,three,four,five,six");
+  EXPECT_EQ(predicted(comm, 7, output, &computed), "0,1,2,three,four,five,six");
   EXPECT_EQ(computed, (Ids{3, 2, 1, 0}));
   EXPECT_EQ(Draft(output, "1-2", 7).rows().size(), 7U);
 }
