@@ -152,7 +152,7 @@ void expect_error(const std::function<void()>& body, std::initializer_list<std::
   EXPECT_TRUE(says(error.hint(), {hint}));
 }
 
-constexpr std::initializer_list<std::string_view> kNoForward = {"backward()", "without", "forward()"};
+const std::initializer_list<std::string_view> kNoForward = {"backward()", "without", "forward()"};
 
 TEST(Misuse, ASecondBackwardPassOfOneGraph) {
   Alone alone({4});

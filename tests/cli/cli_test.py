@@ -132,7 +132,7 @@ class Run(ErrorTest):
         self.assert_error(tandem("run", "--shutdown-timeout", "-1s", "true"), 2,
                           "shutdown-timeout is -1s", "(--shutdown-timeout)", "try 30s")
         self.assert_error(tandem("run", "-n", "two", "true"), 2,
-                          "tandem run: --nproc-per-node: 'two'", "a number, auto, gpu, cpu or unset", "(default unset)")
+                          "tandem run: --nproc-per-node: ", "'two'", "a number, auto, gpu, cpu or unset", "(default unset)")
         self.assert_error(tandem("run", "--nproc-per-nod", "2", "true"), 2,
                           "tandem run: ", "--nproc-per-nod\n", "did you mean --nproc-per-node?")
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -82,11 +83,11 @@ class Ranks(SelfLaunchTest):
     def test_go_on_in_the_same_folder_when_one_was_killed(self):
         result = self.run_program("--nproc", "2", "--die-once", env={"PET_MAX_RESTARTS": "1"})
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("rank 1 failed: signal 9 (Killed); starting again, 1 of 1", result.stderr)
+        self.assertRegex(result.stderr, r"rank 1 failed: signal 9 \(Killed\).* 1 of 1\n")
         (name,) = self.run_names()
         self.assertEqual(result.stdout, f"rank 0 of 2: sum 3, lr 0.1, {self.runs / name}\n" * 2)
         (began,) = (self.runs / name / "command.txt").read_text().splitlines()  # the first attempt was killed before
-        self.assertRegex(began, rf"^{PROGRAM} --nproc 2 --die-once  # [-0-9T:.]+Z, restart 1$")
+        self.assertRegex(began, rf"^{re.escape(str(PROGRAM))} --nproc 2 --die-once  # [-0-9T:.]+Z, restart 1$")
 
     def test_end_with_the_code_of_the_launcher(self):
         self.assertEqual(self.run_program("--nproc", "2", "--die-once").returncode, 128 + signal.SIGKILL)
@@ -96,7 +97,7 @@ class Ranks(SelfLaunchTest):
         (name,) = self.run_names()
         self.assertRegex(name, r"^self_launched-[0-9a-f]{6}$")
         self.assertEqual(result.stdout, f"rank 0 of 2: sum 3, lr 0.1, {self.runs / name}\n" * 2)
-        self.assertRegex((self.runs / name / "command.txt").read_text(), rf"^tandem run -n 2 --device cpu {PROGRAM} --nproc 2 ")
+        self.assertRegex((self.runs / name / "command.txt").read_text(), rf"^tandem run -n 2 --device cpu {re.escape(str(PROGRAM))} --nproc 2 ")
 
     def test_are_not_those_of_a_run_inside_a_run(self):
         inner = self.write("inner.sh", f"exec {BUILD}/bin/tandem run -q {PROGRAM}\n")
@@ -183,7 +184,7 @@ class Nothing(SelfLaunchTest):
     def test_by_flags_that_contradict_the_launcher(self):
         result = self.run_ranks("-n", "2", PROGRAM, "--nproc", "3")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("--nproc 3, but the launcher started 2 ranks on this host [rank 0 of 2]", result.stderr)
+        self.assertRegex(result.stderr, r"--nproc 3\b.* 2 ranks .*\[rank [01] of 2\]")  # both find it; one is first
         self.assertFalse(self.runs.exists())
 
 

@@ -45,12 +45,6 @@ Tensor real_rows(const SampleBatch& batch) {
   return torch::sin(i + torch::arange(kData));
 }
 
-std::int64_t num_parameters(const torch::nn::Module& module) {
-  std::int64_t count = 0;
-  for (const Tensor& parameter : module.parameters()) count += parameter.numel();
-  return count;
-}
-
 // A generator, a discriminator, a teacher that is never trained, and two averages of the generator.
 struct Gan {
   explicit Gan(Accelerator& accelerator) {
