@@ -165,8 +165,8 @@ class ConvertCkpt(unittest.TestCase):
         self.save(random_state(True))
         pathlib.Path("vocab.json").write_text("{}")
         code, printed, _ = self.convert()
-        self.assertEqual((code, printed.splitlines()[1]), (
-            0, "out has no tokenizer: put tokenizer.json, or vocab.json and merges.txt, there before `tandem summarize` uses it"))
+        self.assertEqual(code, 0)
+        self.assertRegex(printed.splitlines()[1], "^out .*tokenizer.json, or vocab.json and merges.txt")
         self.assertEqual(sorted(os.listdir("out")), ["config.json", "model.safetensors"])
         self.assert_refused(". has neither tokenizer.json nor vocab.json with merges.txt",
                             "name a folder that holds a tokenizer, as Hugging Face saves it", "--tokenizer", ".", target="second")
