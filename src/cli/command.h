@@ -50,13 +50,10 @@ std::vector<Field> flag_table() {
 
 // A command with the flags of a configuration.
 template <HasFields Config>
-Command make_command(std::string name, std::string summary, std::function<int(std::span<const std::string> args)> run,
-                     std::vector<std::string> arguments = {}) {
-  return {.name = std::move(name),
-          .summary = std::move(summary),
-          .fields = flag_table<Config>(),
-          .arguments = std::move(arguments),
-          .run = std::move(run)};
+Command make_command(const std::string& name, const std::string& summary,
+                     const std::function<int(std::span<const std::string> args)>& run,
+                     const std::vector<std::string>& arguments = {}) {
+  return {.name = name, .summary = summary, .fields = flag_table<Config>(), .arguments = arguments, .run = run};
 }
 
 // Writes to standard output; an Error if not all of it can be written. Returns 0, the exit code of success.
