@@ -32,23 +32,24 @@ class Batches;
 template <class Samples>
 class Steps;
 
-// For those who write their own loop: the verbs of Hugging Face Accelerate, in the order of the example.
+// For your own training loop: the methods of Hugging Face Accelerate, in the order of the example.
 //
 //   auto model = accelerator.prepare(net);                   // on this rank's device, the same weights on every rank
 //   tandem::AdamW optimizer(*net);
 //   accelerator.prepare(optimizer);
 //   tandem::Sampler sampler = accelerator.sampler(num_samples);
 //   for (const auto& batch : accelerator.batches(sampler)) {  // this rank's micro-batches, until the end of the run
-//     const auto pass = accelerator.accumulate();             // autocast; gradients are exchanged with the last of a
-//     step accelerator.backward(loss_of(model, batch)); accelerator.clip_grad_norm(1.0); accelerator.step(lr); //
-//     updates after the last micro-batch of a step
+//     const auto pass = accelerator.accumulate();             // autocast; gradients are reduced once per step
+//     accelerator.backward(loss_of(model, batch));
+//     accelerator.clip_grad_norm(1.0);
+//     accelerator.step(lr);                                   // updates after the last micro-batch of a step
 //   }
 //
-// Several parts that are trained in turn, such as a GAN, have names, and their loop goes over steps (training_loop.h).
-// A verb in another place is an Error. Every rank calls the same verbs. It saves and resumes as Training does.
+// A run with several trained parts, such as a GAN, gives them names and loops over steps() (training_loop.h). A call in
+// another order is an Error. Every rank makes the same calls. Checkpoints are saved and resumed as by Training.
 class Accelerator {
  public:
-  // Joins the other ranks. What the run keeps goes to `place.folder`, or nowhere if that is empty.
+  // Joins the other ranks. The files of the run go to `place.folder`; nothing is written if it is empty.
   explicit Accelerator(const AcceleratorOptions& options = {}, const RunPlace& place = {});
   Accelerator(Communicator comm, const AcceleratorOptions& options, const RunPlace& place = {});
   Accelerator(const Accelerator&) = delete;
@@ -64,10 +65,10 @@ class Accelerator {
   Precision precision() const;  // never Auto
   const BatchPlan& batch_plan() const;
   Communicator& comm();
-  const std::filesystem::path& folder() const;  // of the run; empty: it keeps nothing
+  const std::filesystem::path& folder() const;  // of the run; empty: none
 
-  // Moves the module to this rank's device and gives it the weights of rank 0. Make the optimizer after this. A part
-  // with a name is trained by steps(); its name is that of its tensors in checkpoints.
+  // Moves the module to this rank's device and broadcasts the weights of rank 0. Create the optimizer after this. A
+  // part with a name is trained by steps(); the name is the prefix of its tensors in checkpoints.
   template <class Holder>
   requires requires(Holder& holder) { holder->named_parameters(); }
   [[nodiscard]] DistributedDataParallel<Holder> prepare(Holder module) { return prepare(std::string(), module); }
@@ -77,7 +78,7 @@ class Accelerator {
     if constexpr (requires { module->set_recompute(true); }) {
       module->set_recompute(options().recompute);
     } else if (options().recompute) {
-      fail(ErrorKind::Config, "training: this model has no --recompute", "leave it out, or use a smaller --batch-size");
+      fail(ErrorKind::Config, "training: this model does not support --recompute", "use a smaller --batch-size");
     }
     module->to(device());
     DistributedDataParallel<Holder> model(std::move(module), comm(), options().ddp);
@@ -87,36 +88,36 @@ class Accelerator {
   void prepare(Optimizer& optimizer) { prepare("", optimizer); }
   void prepare(const std::string& part, Optimizer& optimizer);
 
-  // An average is updated by each step and is in the checkpoints; a part may have several, each with a name.
+  // An average is updated after each step and saved in checkpoints. A part may have several, each with a name.
   void prepare(Ema& average) { prepare("", average); }
   void prepare(const std::string& part, Ema& average, const std::string& name = {});
 
-  // A module that is used and never trained, such as a teacher: moved to the device, with rank 0's weights, in eval
-  // mode and without gradients. It is in no checkpoint.
+  // A module that is never trained, such as a teacher: moved to the device, with rank 0's weights, in eval mode and
+  // without gradients. It is not saved in checkpoints.
   void prepare_frozen(torch::nn::Module& module);
 
-  // Turns gradients of the module's parameters off or on, from the next step on, on every rank alike. What is frozen
-  // keeps its weights; it stays in the checkpoints of its part.
+  // Turns the gradients of the module's parameters off or on, from the next step on. Every rank calls it. A frozen
+  // module keeps its weights and is still saved in checkpoints.
   static void freeze(torch::nn::Module& module);
   static void unfreeze(torch::nn::Module& module);
 
-  // A small state of your own, by name, in every checkpoint; a resumed run gets it back in batches() or steps(). The
-  // object has `std::string state() const` and `void load_state(const std::string&)` and outlives the loop.
+  // Saves a small state of your own in every checkpoint, by name; batches() or steps() of a resumed run restores it.
+  // The object has `std::string state() const` and `void load_state(const std::string&)` and outlives the loop.
   template <class Object>
   void keep(const std::string& name, Object& object) {
     keep_state(
         {name, [&object] { return object.state(); }, [&object](const std::string& text) { object.load_state(text); }});
   }
 
-  // Begins the run: resumes from its checkpoint, if there is one, and prints what is about to happen. What it returns
-  // is this rank's micro-batches of a Sampler or Loader whose steps are those of batch_plan(), until the run has ended.
+  // Begins the run: resumes from its checkpoint, if there is one, and prints the settings. Returns this rank's
+  // micro-batches of all epochs, for a range-based for loop. The Sampler or Loader has the sizes of batch_plan().
   template <GivesSamples Samples>
   Batches<Samples> batches(Samples& samples) {
     begin(source_of(samples));
     return Batches<Samples>(*this, samples);
   }
 
-  // The same step by step, for runs that train several parts.
+  // The same step by step, for runs with several parts.
   template <GivesSamples Samples>
   Steps<Samples> steps(Samples& samples) {
     begin(source_of(samples));
@@ -126,8 +127,8 @@ class Accelerator {
   // This rank's part of `num_samples` samples, in the order of the seed, or in `order`.
   Sampler sampler(std::int64_t num_samples, EpochOrder order = {}) const;
 
-  // While what it returns lives, a micro-batch is computed: dropout has random numbers of its own, autocast is on in
-  // the precision of the run, and gradients are not exchanged unless it is the last of its step.
+  // The scope of one micro-batch: random numbers are keyed by it, autocast is on in the precision of the run, and
+  // gradients are not reduced over ranks unless it is the last of its step.
   class [[nodiscard]] Pass {
    public:
     explicit Pass(Accelerator& accelerator) : accelerator_(accelerator) {}
@@ -139,7 +140,7 @@ class Accelerator {
   };
   Pass accumulate();
 
-  // The step takes the gradient of the mean over all micro-batches and ranks. A mean loss counts as one sample, so that
+  // A step uses the gradient of the mean over all micro-batches and ranks. A mean loss counts as one sample, so that
   // every micro-batch has the same weight.
   void backward(const LossSum& loss) { backward(Loss(loss)); }
   void backward(const Loss& loss);
@@ -149,30 +150,29 @@ class Accelerator {
   // Before `step`: gradient norm clipped to this value; 0: off. The norm before clipping is in what `step` returns.
   void clip_grad_norm(double max_norm);
 
-  // After the last micro-batch of a step, updates the weights; else returns nothing.
+  // After the last micro-batch of a step, updates the weights; otherwise returns nothing.
   std::optional<StepResult> step(double lr);
 
-  // Updates made so far, in this run and the ones it was resumed from. `step` (or the first `train` of a step) adds
-  // one.
+  // Updates made so far, including those before a resume. `step`, or the first `train` of a step, adds one.
   std::int64_t completed_steps() const;
   std::int64_t num_steps() const;
 
-  // The unit of the losses and the FLOPs of one of them, before the loop. Without it there is no mfu.
+  // The unit that the losses count, and FLOPs per unit (for mfu). Call it before the loop.
   void set_workload(const Workload& workload);
 
-  // `print` is done by rank 0; `log` goes to events.jsonl and TensorBoard, under the last completed step.
+  // `print` prints on rank 0; `log` writes to events.jsonl and TensorBoard, at the last completed step.
   void print(std::string_view line);
   void log(const EventFields& values);
 
-  // The metric of this step, by which `best` is chosen among the checkpoints that are saved.
+  // The metric of this step, by which the best checkpoint is chosen.
   void set_metric(double metric);
 
-  // Every rank ends after the step in which one rank calls this.
+  // Ends the run on every rank after the step in which any rank calls this.
   void stop(const std::string& why);
 
-  // This rank's batches of one epoch, for an evaluation (evaluation.h): over all ranks every sample once. Until the
-  // loop is left, gradients are off, models are in eval mode, autocast is in the precision of the run, and a part with
-  // an average has its averaged weights (of several averages the first), unless the average has a module of its own.
+  // This rank's batches of one epoch, for an evaluation (evaluation.h): over all ranks every sample once. During the
+  // loop gradients are off, models are in eval mode, autocast is on in the precision of the run, and a part with an
+  // average has its averaged weights (those of the first average that has no module of its own).
   template <GivesSamples Samples>
   [[nodiscard]] EvaluationBatches<Samples> evaluate(Samples& samples, EvaluationOptions options = {}) {
     return tandem::evaluate(comm(), samples, for_evaluation(std::move(options)));
@@ -180,10 +180,10 @@ class Accelerator {
 
   Autocast autocast() const { return {device().type(), precision()}; }
 
-  // The tensors of all ranks, joined along the first dimension; they may differ in it.
+  // The tensors of all ranks, concatenated along the first dimension, in which they may differ.
   torch::Tensor gather(const torch::Tensor& tensor);
 
-  // The same for results of a batch, one row for each sample, without the padding of the last batch.
+  // The same for the results of a batch, one row per sample, without the padding of the last batch.
   template <class Batch>
   torch::Tensor gather_for_metrics(const torch::Tensor& rows, const Batch& batch) {
     if constexpr (requires { batch.samples; }) {
@@ -196,7 +196,7 @@ class Accelerator {
   torch::Tensor reduce(const torch::Tensor& tensor, Reduction reduction = Reduction::Sum);
   void wait_for_everyone() { comm().barrier(); }
 
-  // The first rank runs it alone, then the others.
+  // Rank 0 runs it first, then the others.
   template <class Function>
   void main_process_first(Function&& function) {
     if (is_main_process()) function();
@@ -204,18 +204,18 @@ class Accelerator {
     if (!is_main_process()) function();
   }
 
-  // A flag that any rank may set; `check_trigger` tells all ranks, and clears it.
+  // A flag that any rank may set; `check_trigger` returns it on all ranks and clears it.
   void set_trigger();
   bool check_trigger();
 
   // After the loop: prints how the run ended and `result`, by default the last loss, beside trivial baselines. `next`
-  // is the command to try next, unless steps are left.
+  // is a suggested next command; if steps are left, the command that resumes is shown instead.
   void end_training(const EventFields& result = {}, const std::vector<Baseline>& baselines = {},
                     const std::string& next = {});
-  void close();  // the same if it was not called, also when the model is gone: run_worker calls it after the body
+  void close();  // calls end_training() if the body of run_worker did not; the model may be destroyed by then
 
-  // Saves a checkpoint at the end of this step, in addition to --save-every; one rank's call is enough. load_state,
-  // before the loop, resumes from a checkpoint, or from the newest in a folder, in place of --resume.
+  // save_state saves a checkpoint at the end of this step, in addition to --save-every; any rank may call it.
+  // load_state, before the loop, resumes from a checkpoint, or from the newest in a folder, instead of --resume.
   void save_state();
   void load_state(const std::filesystem::path& path);
 

@@ -14,7 +14,7 @@
 
 namespace tandem {
 
-// All that a training program leaves to its command line.
+// The settings of a training program that are flags on its command line.
 struct AcceleratorOptions {
   RunOptions run = {};
   CommOptions comm = {};
@@ -28,22 +28,23 @@ struct AcceleratorOptions {
 
 template <class Visitor>
 void visit_fields(AcceleratorOptions& o, Visitor&& field) {
-  field("", o.run, "where the run takes place");
+  field("", o.run, "ranks and run folder");
   field("", o.batch, "size of a step");
-  field("precision", o.precision, "what matrices are multiplied in");
-  field("recompute", o.recompute, "keep fewer activations and compute them again, for less memory");
+  field("precision", o.precision, "precision of matrix products");
+  field("recompute", o.recompute,
+        "activation checkpointing: recompute activations in the backward pass to save memory");
   field("", o.training, "the run");
-  field("", o.ddp, "how ranks exchange gradients");
-  field("", o.comm, "how ranks talk");
-  field("", o.monitor, "what the run shows");
+  field("", o.ddp, "gradient reduction");
+  field("", o.comm, "communication");
+  field("", o.monitor, "output");
 }
 
-// What run_worker knows of a run.
+// What run_worker knows about a run.
 struct RunPlace {
   std::filesystem::path folder = {};
   std::string settings = {};                // config_table(), shown at the start
-  std::string go_on = {};                   // the command that goes on with this run
-  std::function<void()> record_start = {};  // on rank 0, once it is known that the run can begin
+  std::string resume_command = {};          // a shell command
+  std::function<void()> record_start = {};  // called on rank 0 when the run begins
 };
 
 }  // namespace tandem

@@ -35,9 +35,9 @@ struct LossTerm {
   double min_count = 0;  // lower bound of the total count, for counts that may be 0 in a whole step
 };
 
-// The loss of a micro-batch as named terms, the same ones on every rank. Terms that share a count cost no more than one
-// term. For every further count there is another backward pass, gradients are exchanged after the last one only, and
-// every rank needs a micro-batch.
+// The loss of a micro-batch as named terms, the same ones on every rank. Terms that share a count need one backward
+// pass. Every further count needs another one; gradients are reduced after the last, and every rank must have a
+// micro-batch.
 struct Loss {
   Loss(const LossSum& loss)  // NOLINT(google-explicit-constructor): a loss of one term is a loss
       : terms{{.name = "loss", .sum = loss.sum, .count = static_cast<double>(loss.count)}}, work(loss.work) {}
@@ -56,7 +56,7 @@ struct StepOptions {
   std::uint64_t part = 0;  // distinguishes the random numbers of several trained parts; 0: the only one
 };
 
-// What one update of a part is made with.
+// The settings of one update of a part.
 struct UpdateOptions {
   double lr = 1e-3;
   double max_norm = 0;  // gradient norm clipped to this value; 0: off
@@ -68,13 +68,13 @@ struct StepResult {
   double count = 0;                                        // total count of the first term
   std::int64_t work = 0;                                   // over all ranks
   double norm = 0;                                         // of the gradient, before clipping
-  bool was_skipped = false;  // the scaled gradient overflowed, on all ranks alike: nothing was updated
+  bool was_skipped = false;  // the scaled gradient overflowed: no rank has updated its weights
 };
 
-// Which micro-batch it is.
+// Identifies a micro-batch.
 struct BatchName {
-  std::span<const std::int64_t> ids;   // of the samples that count, if they are known
-  std::optional<std::int64_t> number;  // among the micro-batches of the step on all ranks, if it is known
+  std::span<const std::int64_t> ids;   // of the samples that count, if known
+  std::optional<std::int64_t> number;  // among the micro-batches of the step on all ranks, if known
 };
 
 namespace detail {
@@ -115,10 +115,11 @@ std::vector<MicroBatch> micro_batches(const Batches& batches, LossFn& loss_fn) {
 
 }  // namespace detail
 
-// One update of the model, from the gradient of the mean loss over `batches` on all ranks. `loss_fn` gets a batch,
+// One update of the model, with the gradient of the mean loss over `batches` on all ranks. `loss_fn` gets a batch,
 // calls the model and returns a LossSum or a Loss; it runs under Autocast in the precision of the scaler. Every rank
-// calls this with equally many batches. A loss that is not finite is an Error on every rank; it names rank, step and
-// the samples of a batch that has `ids` (or `samples.ids`). So is a gradient that is not, unless the loss was scaled.
+// calls this with the same number of batches. A loss that is not finite is an Error on every rank that names the rank,
+// the step and the samples of a batch that has `ids` (or `samples.ids`). A gradient that is not finite is an Error
+// too, unless the loss was scaled.
 template <class Model, class Batches, class LossFn>
 StepResult train_step(Model& model, Optimizer& optimizer, LossScaler& scaler, const Batches& batches, LossFn&& loss_fn,
                       const StepOptions& options) {

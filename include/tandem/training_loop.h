@@ -11,7 +11,7 @@
 namespace tandem {
 namespace detail {
 
-// The end of a loop, which knows by itself when it is over.
+// The end iterator of a loop, which itself knows when it is over.
 struct LoopEnd {};
 
 template <class Loop>
@@ -31,7 +31,7 @@ class LoopIterator {
 
 }  // namespace detail
 
-// Reads step after step.
+// Reads the steps of a run, one by one.
 template <class Samples>
 class StepReader {
  public:
@@ -42,7 +42,7 @@ class StepReader {
   StepReader& operator=(const StepReader&) = delete;
   ~StepReader() { accelerator_.end_loop(); }
 
-  // The micro-batches of this rank; none: the run has ended.
+  // The micro-batches of this rank; empty: the run has ended.
   Step read() {
     const auto begin = std::chrono::steady_clock::now();
     if (!accelerator_.has_next()) return {};
@@ -58,7 +58,7 @@ class StepReader {
   Samples& samples_;
 };
 
-// The micro-batches of this rank, step after step. Goes through them once.
+// The micro-batches of this rank, of all steps. Can be iterated once.
 template <class Samples>
 class Batches {
  public:
@@ -91,7 +91,7 @@ class Batches {
   std::size_t index_ = 0;
 };
 
-// The steps of a run, of which each trains one or several parts with names:
+// The steps of a run, each of which trains one or several named parts:
 //
 //   auto d = accelerator.prepare("discriminator", discriminator);
 //   accelerator.prepare("discriminator", d_optimizer);       // and the same for the generator
@@ -100,7 +100,7 @@ class Batches {
 //     step.train("generator", {.lr = lr}, [&](const auto& batch) { return generator_loss(batch); });
 //   }
 //
-// Goes through them once.
+// Can be iterated once.
 template <class Samples>
 class Steps {
  public:
@@ -108,11 +108,11 @@ class Steps {
 
   Steps(Accelerator& accelerator, Samples& samples) : accelerator_(accelerator), reader_(accelerator, samples) {}
 
-  std::int64_t index() const { return index_; }  // of this step, from 0: what a learning rate schedule depends on
+  std::int64_t index() const { return index_; }  // of this step, from 0: for a learning rate schedule
   const Step& batches() const { return step_; }  // the micro-batches of this rank
 
-  // One update of the part from the loss of all micro-batches, as train_step does it: `loss_fn` gets a batch and
-  // returns a LossSum or a Loss. The other parts get no gradients meanwhile, neither computed nor exchanged.
+  // One update of the part, as by train_step: `loss_fn` gets a micro-batch and returns a LossSum or a Loss. Gradients
+  // of the other parts are neither computed nor reduced, and their buffers do not change.
   template <class LossFn>
   StepResult train(std::string_view part, const UpdateOptions& options, LossFn&& loss_fn) {
     return accelerator_.train_part(part, detail::micro_batches(step_, loss_fn), options);

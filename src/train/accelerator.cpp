@@ -25,7 +25,7 @@ constexpr const char* kOrder =
     "it accumulate(), backward(loss), step(lr); for several parts `for (auto& step : accelerator.steps(loader))` and "
     "step.train(part, ...)";
 
-// A verb that came at the wrong time.
+// A call at the wrong time.
 [[noreturn]] void fail_order(const std::string& what) { fail(ErrorKind::Config, str("accelerator: ", what), kOrder); }
 
 bool is_on(const NamedTensorList& tensors, torch::Device device) {
@@ -40,13 +40,13 @@ void set_requires_grad(const torch::nn::Module& module, bool value) {
 
 }  // namespace
 
-// What lies between two calls of the user.
+// The state between two calls of the user.
 struct Accelerator::Run {
   // Where the user's loop is.
   enum class Stage {
     Preparing,  // before batches() or steps()
     BetweenSteps,
-    InStep,   // a micro-batch awaits accumulate(), or a step train()
+    InStep,   // before accumulate() of a micro-batch, or train() of a step
     InPass,   // between accumulate() and backward()
     HasLoss,  // after backward()
     Updated,  // after the step() or train() that made the update
@@ -63,16 +63,16 @@ struct Accelerator::Run {
   bool trigger = false;
 
   Stage stage = Stage::Preparing;
-  std::deque<PreparedPart> parts = {};  // of which the addresses stay
+  std::deque<PreparedPart> parts = {};  // a deque: addresses stay valid
   std::vector<KeptState> kept = {};
   std::optional<Training> training = {};
   SampleSource source = {};
 
-  std::vector<BatchName> batches = {};  // of the step in work
-  std::size_t batch = 0;                // in work
+  std::vector<BatchName> batches = {};  // of the current step
+  std::size_t batch = 0;                // the current one
   std::optional<Step> step = {};        // from the first `accumulate` to `update`
   double max_norm = 0;
-  std::vector<PartResult> results = {};  // of the step in work
+  std::vector<PartResult> results = {};  // of the current step
   SamplerState before_step = {};
   Clock::time_point update_end = {};
   std::optional<double> metric = {};
@@ -88,10 +88,10 @@ struct Accelerator::Run {
   bool has_begun() const { return stage != Stage::Preparing; }
   bool is_in_step() const { return has_begun() && stage != Stage::BetweenSteps && stage != Stage::Ended; }
   void check_preparing(const std::string& verb) const {
-    if (has_begun()) fail_order(str(verb, " after batches() or steps(), which has begun the run"));
+    if (has_begun()) fail_order(str(verb, " must be called before batches() or steps(), which begins the run"));
   }
   void check_begun(const std::string& verb) const {
-    if (!has_begun()) fail_order(str(verb, " before batches() or steps(), which begins the run"));
+    if (!has_begun()) fail_order(str(verb, " must be called after batches() or steps(), which begins the run"));
   }
   void record_start() const {
     if (place.record_start && comm.world().is_main()) place.record_start();
@@ -126,11 +126,11 @@ void Accelerator::add_part(const std::string& name, torch::nn::Module& module, R
   run_->check_preparing("prepare(model)");
   for (const PreparedPart& part : run_->parts) {
     if (part.name == name) fail_order(str("prepare(): ", part.text(), " was prepared twice"));
-    if (part.name.empty() || name.empty()) fail_order("prepare(): of several models each needs a name");
+    if (part.name.empty() || name.empty()) fail_order("prepare(): in a run with several models each needs a name");
   }
   if (name.find_first_of(". ,/") != std::string::npos) {
-    fail(ErrorKind::Config, str("accelerator: '", name, "' is no name for a part"),
-         "use letters, digits, - and _: names of tensors begin with it");
+    fail(ErrorKind::Config, str("accelerator: '", name, "' is not a valid name of a part"),
+         "use letters, digits, - and _: it becomes the prefix of tensor names");
   }
   run_->parts.push_back({.name = name,
                          .module = &module,
@@ -141,18 +141,18 @@ void Accelerator::add_part(const std::string& name, torch::nn::Module& module, R
 PreparedPart& Accelerator::Run::part_of(std::string_view name) {
   const auto part = std::ranges::find(parts, name, &PreparedPart::name);
   if (part != parts.end()) return *part;
-  fail_order(name.empty() ? "there is no model yet" : str("there is no part '", name, "'"));
+  fail_order(name.empty() ? "no model was prepared" : str("no part '", name, "' was prepared"));
 }
 
 PreparedPart& Accelerator::Run::only_part() {
   if (parts.size() == 1) return parts.front();
-  fail_order("a run of several parts goes over steps(), not over batches()");
+  fail_order("accumulate() is for a run of one model; train several parts with steps() and train()");
 }
 
 void Accelerator::prepare(const std::string& part, Optimizer& optimizer) {
   run_->check_preparing("prepare(optimizer)");
   if (!is_on(optimizer.state(), device())) {
-    fail_order("the optimizer was made before prepare(model) moved the model to its device");
+    fail_order("the optimizer was created before prepare(model) moved the model to its device");
   }
   run_->part_of(part).optimizer = &optimizer;
 }
@@ -161,7 +161,7 @@ void Accelerator::prepare(const std::string& part, Ema& average, const std::stri
   run_->check_preparing("prepare(average)");
   std::vector<NamedAverage>& averages = run_->part_of(part).averages;
   if (std::ranges::count(averages, name, &NamedAverage::name) > 0) {
-    fail_order(str("prepare(): a second average is called '", name, "'"));
+    fail_order(str("prepare(): two averages have the name '", name, "'"));
   }
   averages.push_back({&average, name});
 }
@@ -183,7 +183,7 @@ void Accelerator::unfreeze(torch::nn::Module& module) { set_requires_grad(module
 void Accelerator::keep_state(KeptState state) {
   run_->check_preparing("keep()");
   if (std::ranges::count(run_->kept, state.name, &KeptState::name) > 0) {
-    fail_order(str("keep(): a second state is called '", state.name, "'"));
+    fail_order(str("keep(): two states have the name '", state.name, "'"));
   }
   run_->kept.push_back(std::move(state));
 }
@@ -192,7 +192,7 @@ EvaluationOptions Accelerator::for_evaluation(EvaluationOptions options) {
   if (!options.on_progress) {
     options.on_progress = [this](std::int64_t done, std::int64_t all) { run_->monitor.show_evaluation(done, all); };
   }
-  // Shared, since the options can be copied. What the caller gave ends last.
+  // Shared, since the options can be copied. The caller's guard is released last.
   options.guard = std::make_shared<std::pair<std::shared_ptr<void>, std::unique_ptr<EvaluationGuard>>>(
       options.guard, std::make_unique<EvaluationGuard>(run_->parts, device(), precision()));
   return options;
@@ -222,9 +222,10 @@ void Accelerator::begin(SampleSource source) {
 }
 
 void Accelerator::Run::check_parts() const {
-  if (parts.empty()) fail_order("batches() came before the model and the optimizer");
+  if (parts.empty()) fail_order("batches() or steps() was called before prepare(model) and prepare(optimizer)");
   for (const PreparedPart& part : parts) {
-    if (part.optimizer == nullptr) fail_order(str("batches() came before the optimizer of ", part.text()));
+    if (part.optimizer == nullptr)
+      fail_order(str("batches() or steps() was called before prepare(optimizer) for ", part.text()));
     tandem::check_parts(part.living_reducer(), *part.optimizer, plan.accumulate, plan.is_exact);
   }
 }
@@ -262,7 +263,7 @@ void Accelerator::begin_step(std::vector<BatchName> batches, std::chrono::nanose
     fail(ErrorKind::Data,
          str("accelerator: ", run_->step_name(), " has ", batches.size(), " micro-batches on rank ", world().rank,
              ", but batch_plan() says ", run_->plan.accumulate),
-         "make the sampler by accelerator.sampler(num_samples), or give it batch_plan()'s sizes and Tail::Pad");
+         "create the sampler with accelerator.sampler(num_samples), or with the sizes of batch_plan() and Tail::Pad");
   }
   std::vector<std::int64_t> counted;
   for (const BatchName& batch : batches) counted.insert(counted.end(), batch.ids.begin(), batch.ids.end());
@@ -275,8 +276,8 @@ void Accelerator::begin_step(std::vector<BatchName> batches, std::chrono::nanose
 
 Accelerator::Pass Accelerator::accumulate() {
   Run& run = *run_;
-  if (!run.is_in_step()) fail_order("accumulate() outside of the loop over batches()");
-  if (run.stage != Run::Stage::InStep) fail_order("accumulate() was called twice for a micro-batch");
+  if (!run.is_in_step()) fail_order("accumulate() was called outside of the loop over batches()");
+  if (run.stage != Run::Stage::InStep) fail_order("accumulate() was called twice for one micro-batch");
   PreparedPart& part = run.only_part();
   if (!run.step) {
     run.step.emplace(part.living_reducer(), *part.optimizer, part.scaler, std::ssize(run.batches),
@@ -287,18 +288,18 @@ Accelerator::Pass Accelerator::accumulate() {
   return Pass(*this);
 }
 
-// A pass that ends without `backward`, by an exception or by mistake, takes its step with it: that ends the autocast.
+// A pass that ends without `backward`, by an exception or by mistake, discards its step, which ends the autocast.
 void Accelerator::end_pass() {
   if (run_->stage != Run::Stage::InPass) return;
   run_->stage = Run::Stage::InStep;
   run_->step.reset();
 }
 
-// By an exception; the model may go before the accelerator does.
+// After an exception the model may be destroyed before the accelerator.
 void Accelerator::end_loop() { run_->step.reset(); }
 
 void Accelerator::backward(const Loss& loss) {
-  if (run_->stage != Run::Stage::InPass) fail_order("backward() without accumulate()");
+  if (run_->stage != Run::Stage::InPass) fail_order("backward() was called without accumulate()");
   run_->step->backward(loss);
   run_->stage = Run::Stage::HasLoss;
 }
@@ -309,14 +310,15 @@ void Accelerator::clip_grad_norm(double max_norm) {
   if (!(max_norm >= 0)) {
     fail(ErrorKind::Config, str("accelerator: clip_grad_norm(", max_norm, ")"), "give 0 (off) or more");
   }
-  if (run_->stage == Run::Stage::Updated) fail_order("clip_grad_norm() after step()");
+  if (run_->stage == Run::Stage::Updated) fail_order("clip_grad_norm() was called after step()");
   run_->max_norm = max_norm;
 }
 
 std::optional<StepResult> Accelerator::step(double lr) {
   Run& run = *run_;
-  if (run.stage == Run::Stage::Updated) fail_order(str(run.step_name(), " was done already: step() was called twice"));
-  if (run.stage != Run::Stage::HasLoss) fail_order("step() without backward(): loss.backward() alone does not count");
+  if (run.stage == Run::Stage::Updated) fail_order(str("step() was called twice in ", run.step_name()));
+  if (run.stage != Run::Stage::HasLoss)
+    fail_order("step() was called without backward(): use accelerator.backward(loss), not loss.backward()");
   if (!run.step->has_all()) return std::nullopt;
   run.results = {{run.parts.front().name, lr, run.step->update(lr, std::exchange(run.max_norm, 0))}};
   run.step.reset();
@@ -329,14 +331,14 @@ StepResult Accelerator::train_part(std::string_view name, std::span<const detail
                                    const UpdateOptions& options) {
   Run& run = *run_;
   if (run.stage != Run::Stage::InStep && run.stage != Run::Stage::Updated)
-    fail_order("train() outside of the loop over steps()");
+    fail_order("train() was called outside of the loop over steps()");
   PreparedPart& part = run.part_of(name);
   if (part.living_reducer().is_frozen()) {
     fail(ErrorKind::Config, str("accelerator: ", part.text(), " is frozen and cannot be trained"),
-         "call unfreeze(module) before, or leave the train() out while it is frozen");
+         "call unfreeze(module) first, or skip train() while it is frozen");
   }
   if (std::ranges::count(run.results, part.name, &PartResult::part) > 0) {
-    fail_order(str("train(): ", part.text(), " was trained already in ", run.step_name()));
+    fail_order(str("train(): ", part.text(), " was already trained in ", run.step_name()));
   }
   const OthersUnchanged others(run.parts, part);
   StepOptions step = run.training->step_options(options.lr, options.max_norm);
@@ -351,7 +353,7 @@ StepResult Accelerator::train_part(std::string_view name, std::span<const detail
 void Accelerator::next_batch() {
   Run& run = *run_;
   if (run.stage != Run::Stage::HasLoss && run.stage != Run::Stage::Updated) {
-    fail_order(str("micro-batch ", run.batch, " of ", run.step_name(), " was left out, or its backward() was"));
+    fail_order(str("accumulate() or backward() was not called for micro-batch ", run.batch, " of ", run.step_name()));
   }
   if (run.stage == Run::Stage::HasLoss && ++run.batch < run.batches.size()) run.stage = Run::Stage::InStep;
 }
@@ -370,7 +372,7 @@ void Accelerator::Run::show_step() {
 void Accelerator::end_step() {
   Run& run = *run_;
   if (run.stage != Run::Stage::Updated)
-    fail_order(str(run.step_name(), " ends without an update: its gradients were not used"));
+    fail_order(str(run.step_name(), " ended without an update: step(lr) or train() was not called"));
   const auto evaluated_for = Clock::now() - run.update_end;
   if (!run.results.front().part.empty()) run.show_step();
   run.monitor.leave_out(evaluated_for);
@@ -385,17 +387,17 @@ void Accelerator::end_training(const EventFields& result, const std::vector<Base
                                const std::string& next) {
   Run& run = *run_;
   if (!run.has_begun() || run.stage == Run::Stage::Ended) return;
-  if (run.stage == Run::Stage::Updated) end_step();             // the user left the loop in the middle
-  if (run.is_in_step()) run.source.set_state(run.before_step);  // its samples are still to come
+  if (run.stage == Run::Stage::Updated) end_step();             // the loop was left with break
+  if (run.is_in_step()) run.source.set_state(run.before_step);  // its samples were not used
   run.stage = Run::Stage::Ended;
   if (run.training->has_next()) run.training->save();
   run.training->wait_for_save();
-  const bool must_go_on = run.training->step() < run.training->num_steps();
+  const bool is_unfinished = run.training->step() < run.training->num_steps();
   run.monitor.end({.values = result,
                    .baselines = baselines,
                    .why_stopped = run.training->why_stopped(),
                    .replicas_equal_at = run.training->replicas_equal_at(),
-                   .next = must_go_on ? run.place.go_on : next});
+                   .next = is_unfinished ? run.place.resume_command : next});
 }
 
 void Accelerator::close() {
@@ -405,8 +407,8 @@ void Accelerator::close() {
   if (run.stage == Run::Stage::Updated || run.training->has_next()) {
     fail(ErrorKind::Config,
          str("accelerator: the loop was left in ", run.step_name(), " of ", run.training->num_steps(),
-             ", which is not saved"),
-         "call end_training() after the loop, which saves; or end the loop by stop(why) in place of break");
+             " without saving"),
+         "call end_training() after the loop, which saves; or leave the loop with stop(why) instead of break");
   }
   end_training();
 }
@@ -432,7 +434,7 @@ void Accelerator::set_metric(double metric) { run_->metric = metric; }
 void Accelerator::save_state() {
   run_->check_begun("save_state()");
   if (run_->is_in_step()) {
-    run_->training->ask_to_save();  // when the step is done
+    run_->training->ask_to_save();  // at the end of the step
   } else {
     run_->training->save();
   }

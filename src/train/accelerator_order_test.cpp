@@ -20,7 +20,7 @@ void expect_order_error(const Error& error, std::initializer_list<const char*> n
   EXPECT_NE(error.hint().find("prepare("), std::string::npos) << error.hint();
 }
 
-// What the loop of a user who forgot something ends with.
+// The Error of a loop with a mistake in it.
 class AcceleratorOrder : public testing::Test {
  protected:
   template <class Body>
@@ -56,7 +56,7 @@ TEST_F(AcceleratorOrder, WantsThePreparedModelKept) {
   Sgd optimizer(*line);
   accelerator_.prepare(optimizer);
   model.reset();
-  expect_order_error(error_of([&] { accelerator_.batches(sampler_); }), {"prepare()", "gone"});
+  expect_order_error(error_of([&] { accelerator_.batches(sampler_); }), {"prepare()", "destroyed"});
 }
 
 TEST_F(AcceleratorOrder, WantsAccumulateBeforeBackward) {

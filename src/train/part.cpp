@@ -12,8 +12,8 @@ namespace tandem {
 
 Reducer& PreparedPart::living_reducer() const {
   if (const auto alive = reducer.lock()) return *alive;
-  fail(ErrorKind::Config, str("accelerator: what prepare() returned for ", text(), " is gone"),
-       "keep it as long as the loop: `auto model = accelerator.prepare(net)`");
+  fail(ErrorKind::Config, str("accelerator: what prepare() returned for ", text(), " was destroyed"),
+       "keep it alive during the loop: `auto model = accelerator.prepare(net)`");
 }
 
 std::uint64_t PreparedPart::random_key() const { return name.empty() ? 0 : 1 + std::uint64_t{crc32c(name)}; }
@@ -46,7 +46,7 @@ EvaluationGuard::EvaluationGuard(const std::deque<PreparedPart>& parts, torch::D
   }
 }
 
-// Layers come after the module that they belong to, whose mode they get first.
+// train() of a module sets its layers too; those come later in the list and get their own mode back.
 EvaluationGuard::~EvaluationGuard() {
   for (const auto& [layer, was_training] : modes_) layer->train(was_training);
 }

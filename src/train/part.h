@@ -16,22 +16,22 @@
 
 namespace tandem {
 
-// A part of a run as its Accelerator knows it: a model with the optimizer that trains it.
+// A part of a run, as its Accelerator keeps it: a model with its optimizer.
 struct PreparedPart {
-  std::string name;  // empty: the only one
+  std::string name;  // empty: the only part
   torch::nn::Module* module;
   std::weak_ptr<Reducer> reducer;
   LossScaler scaler;
   Optimizer* optimizer = nullptr;
   std::vector<NamedAverage> averages = {};
 
-  Reducer& living_reducer() const;  // an Error if the DistributedDataParallel is gone
+  Reducer& living_reducer() const;  // an Error if the DistributedDataParallel was destroyed
   std::string text() const { return name.empty() ? "the model" : "part '" + name + "'"; }
   std::uint64_t random_key() const;  // StepOptions::part
 };
 
-// Keeps a pass over one part from changing the others: while it lives they get no gradients, and afterwards their
-// buffers, such as the statistics of a batch norm, are as they were before.
+// Keeps the training of one part from changing the others: while it lives their parameters get no gradients, and in the
+// end their buffers, such as the running statistics of batch norm, are restored.
 class OthersUnchanged {
  public:
   OthersUnchanged(const std::deque<PreparedPart>& parts, const PreparedPart& trained);
@@ -58,17 +58,17 @@ class EvaluationGuard {
   Autocast autocast_;
 };
 
-// What a step did to a part.
+// The update of one part in a step.
 struct PartResult {
   std::string part;
   double lr = 0;
   StepResult result;
 };
 
-// The numbers of all parts as those of one step: losses are added, of the norms the largest is shown.
+// The results of all parts as that of one step: the sum of the losses, the largest norm.
 StepResult joined(const std::vector<PartResult>& parts);
 
-// Norm and learning rate of each part that has a name.
+// Gradient norm and learning rate of each part that has a name.
 EventFields values_of(const std::vector<PartResult>& parts);
 
 }  // namespace tandem

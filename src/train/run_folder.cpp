@@ -27,11 +27,11 @@ namespace fs = std::filesystem;
 constexpr const char* kLatest = "latest";
 
 [[noreturn]] void fail_to_make(const fs::path& folder, const std::string& why) {
-  fail(ErrorKind::Data, str("run folder: cannot make ", folder, ": ", why),
-       "name a place that you may write to: --run-dir DIR, or give another --name");
+  fail(ErrorKind::Data, str("run folder: cannot create ", folder, ": ", why),
+       "give a writable --run-dir DIR, or another --name");
 }
 
-// Whether it was not there before.
+// Returns whether the folder is new.
 bool make_folder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0777) == 0) return true;
   const int error = errno;
@@ -40,14 +40,14 @@ bool make_folder(const fs::path& folder) {
   fail_to_make(folder, errno_text(error));
 }
 
-// Of two runs that begin in the same second, mkdir decides which gets the name; the other is the second.
+// mkdir is atomic: of two runs that start in the same second, one gets the name and the other "-2".
 fs::path make_new_folder(const fs::path& wanted) {
   fs::path folder = wanted;
   for (int number = 2; !make_folder(folder); ++number) folder = str(wanted, '-', number);
   return folder;
 }
 
-// "tandem summarize" is summarize; what is not fit for a file's name becomes a dash.
+// "tandem summarize" becomes "summarize"; characters other than letters, digits, _, - and . become dashes.
 std::string plain_name(std::string name) {
   constexpr std::string_view kTandem = "tandem ";
   if (name.starts_with(kTandem)) name.erase(0, kTandem.size());
@@ -63,7 +63,7 @@ std::string time_name(WallTime now) {
   return replace_all(text, "T", "-");
 }
 
-// The launcher's name for this run; empty: it has none that is this run's alone.
+// The launcher's name for this run; empty: it has no unique one.
 std::string name_by_launcher(const WorkerEnv& env, const std::string& program) {
   if (!env.tandem_run_id.empty()) return env.tandem_run_id.substr(env.tandem_run_id.rfind('/') + 1);
   return env.run_id == WorkerEnv{}.run_id ? "" : str(program, '-', plain_name(env.run_id));
@@ -75,8 +75,8 @@ fs::path find_run(const fs::path& run_dir, const std::string& name) {
   const fs::path target = fs::read_symlink(run_dir / name, no_link);
   fs::path folder = run_dir / (no_link ? fs::path(name) : target);
   if (fs::is_directory(folder, ignored)) return folder;
-  fail(ErrorKind::Checkpoint, str("resume: there is no run to go on with: ", run_dir / name, " is not there"),
-       "start one without --resume, or say where it is with --run-dir and --name");
+  fail(ErrorKind::Checkpoint, str("resume: no run to resume: ", run_dir / name, " not found"),
+       "start one without --resume, or give --run-dir and --name");
 }
 
 fs::path choose_folder(const RunRequest& request, const WorkerEnv& env, const fs::path& run_dir, WallTime now) {
@@ -84,7 +84,7 @@ fs::path choose_folder(const RunRequest& request, const WorkerEnv& env, const fs
   if (request.resume().from == ResumeRequest::From::Latest) return find_run(run_dir, name.empty() ? kLatest : name);
   const std::string program = plain_name(request.program);
   const std::string known_name = name.empty() ? name_by_launcher(env, program) : name;
-  // torchrun without an id: what the attempt before has made is the newest there is.
+  // torchrun without an id: the previous attempt has set `latest`.
   if (known_name.empty() && env.restart_count > 0) return find_run(run_dir, kLatest);
 
   std::error_code error;
@@ -95,7 +95,7 @@ fs::path choose_folder(const RunRequest& request, const WorkerEnv& env, const fs
   return run_dir / known_name;
 }
 
-// A convenience: where there can be no link, or something else has its name, there is none.
+// Only a convenience: without symbolic links, or if `latest` is not a link, there is none.
 void point_latest_to(const fs::path& folder) {
   const fs::path latest = folder.parent_path() / kLatest;
   const fs::path temporary = folder.parent_path() / str('.', kLatest, '-', ::getpid());
@@ -107,19 +107,19 @@ void point_latest_to(const fs::path& folder) {
   if (error) fs::remove(temporary, error);
 }
 
-// What the first start of a run decided.
+// What the first start of a run has chosen, for its restarts.
 struct Choice {
   fs::path folder;
   std::string resume;
 };
 
-// The launcher's folder is the same for all starts of a run, and for no other run.
+// The launcher's log folder is the same for all starts of a run and belongs to this run only.
 fs::path choice_file(const WorkerEnv& env) { return fs::path(env.log_dir) / "run_folder.txt"; }
 
-// By the time of a restart, `latest` may be another run.
+// When a restart happens, `latest` may point to another run.
 void remember_choice(const WorkerEnv& env, const Choice& choice) {
   if (env.log_dir.empty()) {
-    point_latest_to(choice.folder);  // torchrun: a restart has nothing else to find it by
+    point_latest_to(choice.folder);  // torchrun: the only way for a restart to find it
   } else {
     replace_file(choice_file(env), str(choice.folder, '\n', choice.resume, '\n'), ErrorKind::Checkpoint);
   }
@@ -137,7 +137,7 @@ void set_resume(const RunRequest& request, const std::string& resume) {
   if (field != request.fields.end()) field->set(resume);
 }
 
-// Taken again, it must neither go on with this run nor write into its folder.
+// A run with this file as --config must neither resume this run nor write into its folder.
 std::string reusable_config(const RunRequest& request) {
   std::vector<Field> fields = request.fields;
   std::erase_if(fields, [&](const Field& field) {
@@ -146,14 +146,14 @@ std::string reusable_config(const RunRequest& request) {
   return config_yaml(fields);
 }
 
-// "0,1" for GPUs, "cpu" if all are.
+// " --device 0,1" for GPUs, " --device cpu" if all ranks use the CPU.
 std::string device_flag(const std::vector<std::string>& devices) {
   if (devices.empty()) return "";
   const std::string list = replace_all(join(devices, ","), "cuda:", "");
   return str(" --device ", std::ranges::count(devices, "cpu") == std::ssize(devices) ? "cpu" : list);
 }
 
-// What to paste for the same ranks. A program that launched itself needs no launcher.
+// A command for a shell that starts the same ranks. A program that launched itself needs no launcher.
 std::string paste_text(std::span<const std::string> command, const WorkerEnv& env) {
   const bool by_launcher = env.is_launched && env.run_folder.empty();
   if (!by_launcher) return command_line(command);
@@ -182,12 +182,12 @@ std::vector<std::string> without_flag(const std::vector<std::string>& words, con
 void validate(const RunOptions& o) {
   if (o.run_dir.empty()) fail(ErrorKind::Config, "run-dir is empty", "give a folder; '.' is the current one");
   if (std::ranges::any_of(o.name, [](unsigned char c) { return std::iscntrl(c) != 0; })) {
-    fail(ErrorKind::Config, "name has a character that no screen shows", "give letters, digits, '-', '_' and '.'");
+    fail(ErrorKind::Config, "name contains a control character", "use letters, digits, '-', '_' and '.'");
   }
   const bool is_place = o.name.find('/') != std::string::npos || o.name == "." || o.name == ".." || o.name == kLatest;
   if (is_place) {
-    fail(ErrorKind::Config, str("name is '", o.name, "', which is no name for a folder of its own"),
-         "give a name without '/'; --run-dir says where the folder is made");
+    fail(ErrorKind::Config, str("name is '", o.name, "', which is not a valid folder name"),
+         "give a name without '/'; --run-dir sets the parent folder");
   }
 }
 
@@ -227,10 +227,10 @@ Fd lock_run_folder(const fs::path& folder) {
   Fd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return lock;
   fail(ErrorKind::Checkpoint, str("run folder: another run is writing to ", folder),
-       "wait for its end, or give this one another --name");
+       "wait until it ends, or give this run another --name");
 }
 
-std::string go_on_command(const fs::path& folder, const RunRequest& request, const WorkerEnv& env) {
+std::string resume_command(const fs::path& folder, const RunRequest& request, const WorkerEnv& env) {
   std::vector<std::string> words = without_flag(without_flag(request.command, "--name"), "--resume");
   words.insert(words.end(), {"--name", folder.filename(), "--resume", "latest"});
   return paste_text(words, env);

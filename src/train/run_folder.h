@@ -14,34 +14,35 @@
 
 namespace tandem {
 
-// A run as its command line asks for it.
+// A run as requested on the command line.
 struct RunRequest {
   std::string program;               // its name in words: "tandem summarize"
   std::vector<std::string> command;  // as it was executed
-  const RunOptions& options;         // that the fields refer to
-  std::vector<Field> fields;         // all settings; one named "resume" says whether an older run goes on
+  const RunOptions& options;         // the fields refer to them
+  std::vector<Field> fields;         // all settings; one named "resume" is --resume
 
-  ResumeRequest resume() const;  // "auto" where there is no such setting
+  ResumeRequest resume() const;  // Auto if there is no such setting
 };
 
 using WallTime = std::chrono::system_clock::time_point;
 
-// Chooses the folder of the run, and makes it if it is not there. The name is, of these, the first that there is:
-// --name; with --resume latest the run that `latest` points to; the launcher's own name for the run; the program and
-// the time. Where --resume is `weights` alone, it becomes those of the run that `latest` points to. When a launcher
-// starts the ranks again, both stay what they were. One process of a run calls this. What it gets is a whole path.
+// Chooses the folder of the run and creates it if needed. The name is the first of these that is known: --name; with
+// --resume latest the run that `latest` points to; the launcher's name for the run; the program and the time.
+// `--resume weights` is set to the weights of the run that `latest` points to. When a launcher restarts the ranks, both
+// stay the same. Called by one process of a run. Returns an absolute path.
 std::filesystem::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now);
 
-// When the run begins: writes config.yaml and environment.json anew, adds a line to command.txt, and lets `latest`
-// point to the folder. A start that was refused has changed none of them. `devices` has one for each rank. The settings
-// are whole, but for those by which the run found its folder: who takes them again, begins another run.
+// Called when the run begins, so that a start that fails earlier changes nothing: replaces config.yaml and
+// environment.json, appends a line to command.txt, and sets `latest`. `devices` has one entry for each rank.
+// config.yaml has all settings except those that select the run folder (--name, --resume latest), so that using it with
+// --config starts a new run.
 void record_start(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env,
                   const std::vector<std::string>& devices, WallTime now);
 
-// While it lives, no other run may use the folder; an Error if one does.
+// Locks the folder as long as the result lives. An Error if another run has locked it.
 Fd lock_run_folder(const std::filesystem::path& folder);
 
-// What to paste to go on with the run of that folder, on the same ranks.
-std::string go_on_command(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env);
+// The shell command that resumes the run of that folder, on the same ranks.
+std::string resume_command(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env);
 
 }  // namespace tandem

@@ -30,7 +30,7 @@ int report(const std::exception& error, const std::string& where) {
 
 Error out_of_memory(const std::string& message) { return {ErrorKind::Device, message, "use a smaller batch"}; }
 
-// The exit code of `body`, which says in `where` at which place of the run it is.
+// Runs `body` and returns the exit code. `body` sets `where`, which error messages show: "rank 1 of 2".
 int code_of(const std::function<void(std::string& where)>& body) {
   fill_closed_streams();
   std::string where;
@@ -43,7 +43,7 @@ int code_of(const std::function<void(std::string& where)>& body) {
                            message.find("can't allocate memory") != std::string::npos;  // of the CPU
     return report(is_memory ? out_of_memory(message) : Error(ErrorKind::Internal, message, ""), where);
   } catch (const std::bad_alloc&) {
-    return report(out_of_memory("the memory of this machine does not suffice"), where);
+    return report(out_of_memory("not enough memory on this machine"), where);
   } catch (const std::filesystem::filesystem_error& error) {
     const std::string message = str("cannot use ", error.path1(), ": ", error.code().message());
     return report(Error(ErrorKind::Data, message, "check the path and its permissions"), where);
@@ -54,8 +54,8 @@ int code_of(const std::function<void(std::string& where)>& body) {
 
 std::string place_text(const World& world) { return str("rank ", world.rank, " of ", world.size); }
 
-// What one step frees, the next one needs again. Given back to the kernel, it comes again page by page, each of them
-// cleared: 4 % of the step of a small GPT. Blocks above 32 MiB, the most that glibc allows, are still given back.
+// What one step frees, the next one allocates again. Returned to the kernel, it would be faulted in and zeroed page by
+// page: 4 % of the step of a small GPT. Blocks above 32 MiB, the maximum of glibc, are still returned.
 void keep_freed_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
@@ -66,17 +66,17 @@ void print(const std::string& text) {
   fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is sent");
 }
 
-// Rank 0 makes it, so that all ranks have the same one, on several hosts too.
+// Rank 0 creates it, so that all ranks have the same one, also on several hosts.
 std::filesystem::path open_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now,
                                       Communicator& comm) {
   const bool is_main = comm.world().is_main();
   return comm.all_gather_bytes(is_main ? make_run_folder(request, env, now).native() : "").front();
 }
 
-// The folder is made before the ranks are, so that their output is kept in it.
+// The folder is created before the ranks, since the launcher writes their output into it.
 Variables prepare_launch(const RunRequest& request, const WorkerEnv& env) {
   const std::filesystem::path folder = make_run_folder(request, env, std::chrono::system_clock::now());
-  lock_run_folder(folder);  // for a moment: the launcher would write into the logs of a run that is there already
+  lock_run_folder(folder);  // briefly: an Error if another run uses it, before the launcher writes to its logs
   return {{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_LOG_DIR", folder / kLogsFolder}};
 }
 
@@ -104,7 +104,7 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
     if (loaded.text) return print(*loaded.text);
     const RunRequest request{program.name, command.words, options.accelerator.run, loaded.fields};
     launch_if_needed(options.accelerator.run.ranks, command.words, env, [&] { return prepare_launch(request, env); });
-    std::signal(SIGPIPE, SIG_IGN);  // a reader of our output that has gone is no reason to end hours of training
+    std::signal(SIGPIPE, SIG_IGN);  // a closed output must not end hours of training
     where = place_text(env.world);
     keep_freed_memory();
     Communicator comm = Communicator::join(options.accelerator.comm);
@@ -115,7 +115,7 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
     Accelerator accelerator(std::move(comm), options.accelerator,
                             {.folder = folder,
                              .settings = config_table(loaded.fields),
-                             .go_on = go_on_command(folder, request, env),
+                             .resume_command = resume_command(folder, request, env),
                              .record_start = [&] { record_start(folder, request, env, devices, now); }});
     body(accelerator);
     accelerator.close();

@@ -1,4 +1,4 @@
-"""Checks docs/accelerator.md, which shows an example, and the results of examples 04 to 06."""
+"""docs/accelerator.md agrees with the sources: examples, links, messages. Runs the examples 04 to 06 and 08."""
 
 import json
 import os
@@ -6,9 +6,11 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "launch"))
+from doc_links import lost_targets  # noqa: E402
 from support import BUILD, SOURCE, LaunchTest  # noqa: E402
 
 PAGE = (SOURCE / "docs" / "accelerator.md").read_text()
@@ -19,16 +21,24 @@ class AcceleratorDoc(unittest.TestCase):
         [(path, code)] = re.findall(r"^`(examples/\S+)`:\n\n```cpp\n(.*?)```", PAGE, re.M | re.S)
         self.assertEqual(code, (SOURCE / path).read_text())
 
+    def test_shows_the_loop_of_the_gan_as_it_is(self):
+        [(path, code)] = re.findall(r"From `(examples/\S+)`:\n\n```cpp\n(.*?)```", PAGE, re.S)
+        self.assertIn(textwrap.indent(code, "  "), (SOURCE / path).read_text())
+        self.assertLess(len(code.splitlines()), 15)
+
     def test_links_to_what_is_there(self):
-        for target in re.findall(r"\]\(([\w-]+\.md)", PAGE):
-            self.assertTrue((SOURCE / "docs" / target).exists(), target)
+        self.assertEqual(lost_targets(PAGE, SOURCE), [])
 
     def test_names_messages_that_exist(self):
-        code = "".join(path.read_text() for path in (SOURCE / "src" / "train").glob("accelerator*_test.cpp"))
-        code = code.replace('"\n            "', "")
-        for message in re.findall(r"^\| `((?:accelerator|training): [^`]*)`", PAGE, re.M):
-            if "moved the model" not in message:  # needs a GPU
-                self.assertIn(message, code)
+        """The fixed fragments of each message, without its numbers and names, are in the sources."""
+        sources = [*(SOURCE / "src" / "train").glob("*.cpp"), SOURCE / "include" / "tandem" / "accelerator.h"]
+        code = "".join(path.read_text() for path in sources if not path.name.endswith("_test.cpp"))
+        literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r'"\n *"', "", code))
+        messages = re.findall(r"^\| `(?:accelerator|training): ([^`]*)`", PAGE, re.M)
+        self.assertGreater(len(messages), 10)
+        for message in messages:
+            for fragment in re.split(r"(?:\bstep )?\d+|(?:\bpart )?'[^']*'|METHOD", message):
+                self.assertTrue(any(fragment.strip() in literal for literal in literals), f"{fragment!r} of {message!r}")
 
 
 class Examples(LaunchTest):
@@ -96,6 +106,33 @@ class Examples(LaunchTest):
         for precision in ("fp32", "bf16", "fp16"):
             result = self.result("06_mixed_precision", "--nproc", "2", "--precision", precision)
             self.assertGreater(result["accuracy"], 0.95, precision)
+
+    def check_gan(self, result: dict) -> None:
+        self.assertEqual((result["steps"], result["why_stopped"]), (1280, ""))
+        self.assertLess(result["mean error"], 0.1)
+        self.assertLess(result["spread error"], 0.3)
+        noise = result["baselines"]["the noise"]
+        self.assertGreater(min(noise["mean error"], noise["spread error"]), 0.8)
+
+    def test_08_learns_the_distribution_on_1_and_2_ranks(self):
+        for ranks in ("1", "2"):
+            self.check_gan(self.result("08_gan", "--nproc", ranks, "--name", f"on-{ranks}"))
+        [event] = [json.loads(line) for line in (self.folder / "runs/on-2/events.jsonl").read_text().splitlines()
+                   if '"step":1280,' in line and '"event":"step"' in line]
+        terms = [event[name] for name in ("discriminator", "generator.adversarial", "generator.features")]
+        self.assertAlmostEqual(event["loss"], sum(terms), delta=1e-9)
+        self.assertIn("generator.norm", event)
+
+    def test_08_resumes_to_the_same_bits_on_another_number_of_ranks(self):
+        exact = ("--shards", "2", "--schedule", "constant", "--max-steps")
+        self.result("08_gan", *exact, "40", "--nproc", "2", "--name", "whole")
+        self.result("08_gan", *exact, "20", "--nproc", "2", "--name", "parts")
+        self.result("08_gan", *exact, "40", "--nproc", "1", "--name", "parts")
+        self.assertIn("step-00000020, at step 20", self.screen)
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            whole, parts = (self.folder / "runs" / run / "checkpoints/step-00000040" / name for run in ("whole", "parts"))
+            self.assertEqual(whole.read_bytes(), parts.read_bytes(), name)
+        self.assertIn(b'"generator.ema.average.0.weight"', whole.read_bytes())
 
 
 if __name__ == "__main__":
