@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-// How large one step is. Without a global batch or shards, it is whatever batch size, accumulation and ranks give.
+// The size of a step: batch size x accumulation x ranks, unless a global batch or shards are given.
 struct BatchOptions {
   std::int64_t batch_size = 8;
   std::optional<std::int64_t> accumulate = {};
@@ -16,10 +16,10 @@ struct BatchOptions {
 
 template <class Visitor>
 void visit_fields(BatchOptions& o, Visitor&& field) {
-  field("batch-size", o.batch_size, "samples of a micro-batch, on each rank");
-  field("accumulate", o.accumulate, "micro-batches of a step, on each rank");
-  field("global-batch", o.global_batch, "samples of a step, over all ranks; gives the accumulation");
-  field("shards", o.shards, "micro-batches of a step over all ranks, for results that are the same bits on 1, 2 or 4");
+  field("batch-size", o.batch_size, "samples per micro-batch");
+  field("accumulate", o.accumulate, "gradient accumulation: micro-batches per step on each rank");
+  field("global-batch", o.global_batch, "samples per step over all ranks; determines the accumulation");
+  field("shards", o.shards, "exact mode: micro-batches per step over all ranks; the same bits on 1, 2 or 4 ranks");
 }
 
 void validate(const BatchOptions& options);
@@ -38,7 +38,7 @@ struct BatchPlan {
   std::string text() const;
 };
 
-// What does not fit is an Error that names what would.
+// Sizes that do not divide evenly are an Error that names the nearest valid ones.
 BatchPlan plan_batch(const BatchOptions& options, int num_ranks);
 
 }  // namespace tandem

@@ -51,7 +51,7 @@ class EvaluationRounds {
 
 }  // namespace detail
 
-// What `evaluate` returns, for a range-based for loop. Gradients are off until it is destroyed.
+// The result of `evaluate`, for a range-based for loop. Gradients are off until it is destroyed.
 template <class Samples>
 class EvaluationBatches {
  public:
@@ -64,8 +64,8 @@ class EvaluationBatches {
   EvaluationBatches(const EvaluationBatches&) = delete;
   EvaluationBatches& operator=(const EvaluationBatches&) = delete;
 
-  // A loop that was left in mid-round by `break` or `return` calls after_round here, since ranks without a batch in
-  // this round call it too. An exception leaves without it.
+  // If the loop was left in mid-round by `break` or `return`, calls after_round, since ranks without a batch in this
+  // round call it too. Not after an exception.
   ~EvaluationBatches() noexcept(false) {
     rewind();
     if (is_in_round() && std::uncaught_exceptions() == num_exceptions_) rounds_.call_after_round();
@@ -130,10 +130,10 @@ class EvaluationBatches {
 //   }
 //   const double mean = loss.reduce(comm).mean();
 //
-// Where `samples` stands does not matter; afterwards it is rewound to the beginning of epoch 0. Batch k of the set
+// The position of `samples` does not matter; afterwards it is at the beginning of epoch 0. Batch k of the set
 // (SampleBatch::number) has the same samples on any number of ranks. A rank may have one batch less than another, or
-// none: the loop body must not call collectives, options.after_round may. Leaving the loop early is fine if all ranks
-// do so in the same round. A set of 0 samples has no batches.
+// none: the loop body must not call collectives, options.after_round may. All ranks may leave the loop early, in the
+// same round. A set of 0 samples has no batches.
 template <class Samples>
 [[nodiscard]] EvaluationBatches<Samples> evaluate(const Communicator& comm, Samples& samples,
                                                   EvaluationOptions options = {}) {

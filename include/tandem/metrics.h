@@ -18,7 +18,7 @@ class Communicator;
 // Metrics that add up over ranks. Each rank adds its own batches; `reduce` and `gather` are collectives, called by
 // every rank after the loop (or in EvaluationOptions::after_round), and give the same result on every rank.
 
-// A sum and what it is divided by, such as losses and tokens.
+// A sum and its count, such as losses and tokens.
 struct MetricSum {
   double sum = 0;
   double count = 0;
@@ -26,7 +26,7 @@ struct MetricSum {
   double mean() const { return sum / count; }  // NaN if nothing was counted
 };
 
-// The sums of all batches, added up in the order of batches: the same bits on any number of ranks.
+// The mean over all batches, summed in the order of batches: the same bits on any number of ranks.
 class MeanMetric {
  public:
   // `batch` is SampleBatch::number.
@@ -51,8 +51,8 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::int64_t num_classes);
 
-  // Two integer tensors of the same shape, on any device. Where the label is `ignore_index`, the prediction does not
-  // count. Other classes than 0 .. num_classes-1 are an Error.
+  // Two integer tensors of the same shape, on any device. Elements whose label is `ignore_index` do not count. Classes
+  // outside of 0 .. num_classes-1 are an Error.
   void add(const at::Tensor& labels, const at::Tensor& predictions, std::optional<std::int64_t> ignore_index = {});
 
   // The sum over all ranks.
@@ -62,11 +62,11 @@ class ConfusionMatrix {
   std::int64_t count(std::int64_t label, std::int64_t prediction) const;
   std::int64_t total() const;
 
-  // The share of predictions that are correct: pixel accuracy, where they are pixels. NaN if there are none.
+  // The fraction of correct predictions (pixel accuracy for pixels). NaN if there are none.
   double accuracy() const;
 
-  // Of each class: the share of its labels that were predicted (recall), and intersection over union. NaN for a class
-  // without labels, or without labels and predictions. The means leave those classes out.
+  // For each class: the fraction of its labels that were predicted (recall), and intersection over union. NaN for a
+  // class without labels, or without labels and predictions. The means ignore these classes.
   std::vector<double> class_accuracy() const;
   std::vector<double> iou() const;
   double mean_accuracy() const;
@@ -90,8 +90,8 @@ struct RowOfSample {
 };
 
 // One row for each sample of a set, computed by any rank and gathered in the order of ids on every rank. A row is a
-// std::string (text, or bytes of any kind) or a tensor. Tensors may differ in shape and type from row to row, such as
-// the boxes of an image, which may be none; they arrive on the CPU, detached.
+// std::string (text or bytes) or a tensor. Tensors may differ in shape and type from row to row, such as the boxes of
+// an image, and may be empty; they are returned on the CPU, detached.
 //
 //   GatheredRows<std::string> summaries(dataset.size());
 //   for (const auto& batch : evaluate(comm, sampler)) summaries.add(batch, summarize(batch));
@@ -102,18 +102,18 @@ class GatheredRows {
   // For ids 0 .. num_rows-1.
   explicit GatheredRows(std::int64_t num_rows);
 
-  // Rows that this rank computed, one for each id. Of a batch, the first num_counted are taken: the others belong to
-  // samples that only fill the batch up.
+  // Rows that this rank computed, one for each id. Of a batch, only the first num_counted are used: the others are
+  // padding.
   void add(std::span<const std::int64_t> ids, std::span<const Row> rows);
   void add(const SampleBatch& batch, std::span<const Row> rows);
 
-  // A row that every rank knows already, for a prediction that resumes. Not a collective: every rank calls it.
+  // A row that is already known, for resuming a prediction. Not a collective, but every rank calls it.
   void restore(std::int64_t id, Row row);
 
-  // Collective. The rows that ranks have added since the last exchange, by id. An id that came twice is an Error.
+  // Collective. Returns the rows that all ranks have added since the last exchange, by id. An id twice is an Error.
   std::vector<RowOfSample<Row>> exchange(Communicator& comm);
 
-  // Collective. Exchanges the rest and returns all rows by id. A missing id is an Error.
+  // Collective. Exchanges the remaining rows and returns all, by id. A missing id is an Error.
   std::vector<Row> gather(Communicator& comm);
 
   std::int64_t num_rows() const { return num_rows_; }

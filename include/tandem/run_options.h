@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-// How many ranks a program has, and on which devices.
+// The number of ranks of a program, and their devices.
 struct RankOptions {
   std::optional<int> nproc = {};
   std::string device = "auto";
@@ -14,13 +14,13 @@ struct RankOptions {
 
 template <class Visitor>
 void visit_fields(RankOptions& o, Visitor&& field) {
-  field("nproc", o.nproc, "ranks on this host; none: one on each visible GPU, or one rank");
+  field("nproc", o.nproc, "ranks on this host; default: one per visible GPU, or one rank");
   field("device", o.device, "device of each rank: 0,1 or 0,0 (shared), cpu, all, auto");
 }
 
 void validate(const RankOptions& options);
 
-// Where a run takes place, and where its files go.
+// The ranks of a run and its folder.
 struct RunOptions {
   RankOptions ranks = {};
   std::filesystem::path run_dir = "runs";
@@ -29,9 +29,9 @@ struct RunOptions {
 
 template <class Visitor>
 void visit_fields(RunOptions& o, Visitor&& field) {
-  field("", o.ranks, "where the run takes place");
-  field("run-dir", o.run_dir, "folder that holds the folders of runs");
-  field("name", o.name, "folder of this run in it; empty: the program and the time");
+  field("", o.ranks, "ranks");
+  field("run-dir", o.run_dir, "parent folder of run folders");
+  field("name", o.name, "name of the run folder; default: the program and the time");
 }
 
 void validate(const RunOptions& options);

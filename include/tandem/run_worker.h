@@ -12,14 +12,14 @@
 
 namespace tandem {
 
-// The `main` of a worker: calls `body` with this rank's place in the world. An exception is printed on standard error
-// as one sentence with a hint and the rank, and becomes an exit code (docs/errors.md); otherwise the code is 0.
+// The `main` of a worker: calls `body` with this rank's World. An exception is printed on standard error as one
+// sentence with a hint and the rank, and becomes an exit code (docs/errors.md); otherwise the code is 0.
 int run_worker(const std::function<void(const World& world)>& body);
 
-// The `main` of a command that has no ranks: prints what `body` returns on standard output. Errors as above.
+// The `main` of a command without ranks: prints what `body` returns to standard output. Errors as above.
 int run_command(const std::function<std::string()>& body);
 
-// How a program was executed. One with commands of its own says which word its flags begin with.
+// The command line of a program. With subcommands, `first_flag` is the index of the first word after them.
 struct CommandWords {
   std::vector<std::string> words;
   std::size_t first_flag = 1;
@@ -29,17 +29,17 @@ struct CommandWords {
 
 namespace detail {
 
-// The options of a program, seen without their type.
+// The options of a training program, type-erased.
 struct WorkerOptions {
   std::vector<Field> fields;
   std::function<void()> validate;
-  const AcceleratorOptions& accelerator;  // that some of the fields set
+  const AcceleratorOptions& accelerator;  // set by some of the fields
 };
 
 int run_worker(const CommandWords& command, const ProgramText& program, const WorkerOptions& options,
                const std::function<void(Accelerator&)>& body);
 
-// The same of one that trains nothing.
+// The options of a program without training.
 struct RankedOptions {
   std::vector<Field> fields;
   std::function<void()> validate;
@@ -52,10 +52,10 @@ int run_worker(const CommandWords& command, const ProgramText& program, const Ra
 
 }  // namespace detail
 
-// The `main` of a training program. Sets `options`, whose member `accelerator` says how to train, from the command
-// line; --help and --dump-config print their text and end it. If it was started without a launcher, and --nproc,
-// --device or several visible GPUs ask for one, it becomes `tandem run` on itself. Then each rank calls `body` with its
-// Accelerator, which keeps the run in a folder of its own (docs/run-folder.md), and end_training() if `body` did not.
+// The `main` of a training program. Sets `options`, which has a member `accelerator`, from the command line; --help and
+// --dump-config print and exit. If it was started without a launcher and needs one (--nproc, --device, several visible
+// GPUs), it replaces itself by `tandem run`. Then each rank calls `body` with its Accelerator, whose files are in the
+// folder of the run (docs/run-folder.md), and end_training() if `body` did not.
 template <HasFields Options>
 int run_worker(int argc, char** argv, const ProgramText& program, Options& options,
                const std::function<void(Accelerator&)>& body) {
@@ -70,8 +70,8 @@ int run_worker(const CommandWords& command, const ProgramText& program, Options&
       body);
 }
 
-// The same for a program that trains nothing, such as an evaluation. Its options have the members `ranks` and `comm`,
-// and it has no folder. What `body` returns on the first rank goes to standard output.
+// The same for a program without training, such as an evaluation. Its options have the members `ranks` and `comm`, and
+// it has no run folder. What `body` returns on rank 0 is printed to standard output.
 template <HasFields Options>
 int run_worker(const CommandWords& command, const ProgramText& program, Options& options,
                const std::function<std::string(Communicator&)>& body) {

@@ -4,7 +4,7 @@
 
 namespace tandem {
 
-// Of a short and quiet training on one thread.
+// Options of a short training without output, on one thread.
 inline AcceleratorOptions options_of(const BatchOptions& batch, std::int64_t max_steps = 6) {
   AcceleratorOptions options;
   options.precision = Precision::Fp32;

@@ -21,11 +21,11 @@ void check_together(const BatchOptions& options) {
   const bool is_accumulating = options.accumulate.has_value();
   if (is_accumulating && options.shards) {
     fail(ErrorKind::Config, "both --accumulate and --shards are given",
-         "leave --accumulate out: a rank accumulates as many micro-batches as it has shards");
+         "leave out --accumulate: a rank accumulates its shards");
   }
   if (is_accumulating && options.global_batch) {
     fail(ErrorKind::Config, "both --accumulate and --global-batch are given",
-         "leave --accumulate out: it follows from the global batch");
+         "leave out --accumulate: it follows from the global batch");
   }
 }
 
@@ -35,12 +35,12 @@ std::int64_t accumulation_of(std::int64_t global_batch, std::int64_t batch_size,
     fail(ErrorKind::Config,
          str("a global batch of ", global_batch, " is no multiple of ", batch_size, " x ", num_ranks,
              " (batch size x ranks)"),
-         str("--global-batch ", nearest_multiples(global_batch, unit), ", or another --batch-size"));
+         str("use --global-batch ", nearest_multiples(global_batch, unit), ", or another --batch-size"));
   }
   return global_batch / unit;
 }
 
-// A rank adds up its shards before the ranks are added up. That is the same sum only where they are a subtree.
+// Each rank sums its shards before the sum over ranks. The bits are the same only if its shards are a subtree.
 bool is_subtree(std::int64_t num_shards, std::int64_t num_ranks) {
   if (num_shards % num_ranks != 0) return false;
   return num_ranks == 1 || std::has_single_bit(static_cast<std::uint64_t>(num_shards / num_ranks));
@@ -52,8 +52,8 @@ std::int64_t shards_per_rank(std::int64_t num_shards, int num_ranks) {
   for (std::int64_t ranks = 1; ranks <= num_shards; ++ranks) {
     if (is_subtree(num_shards, ranks)) fits.push_back(str(ranks));
   }
-  fail(ErrorKind::Config, str(num_shards, " shards do not split over ", num_ranks, " ranks without changing bits"),
-       str("run on ", join(fits, ", "), " ranks, or give --shards ", num_ranks, " times a power of two"));
+  fail(ErrorKind::Config, str(num_shards, " shards cannot be split over ", num_ranks, " ranks without changing bits"),
+       str("use ", join(fits, ", "), " ranks, or --shards ", num_ranks, " times a power of two"));
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ BatchPlan plan_batch(const BatchOptions& options, int num_ranks) {
     fail(ErrorKind::Config,
          str("a global batch of ", *options.global_batch, " is not ", *options.shards, " shards of ",
              options.batch_size),
-         str("leave --global-batch out, or give ", plan.global_batch()));
+         str("leave out --global-batch, or give ", plan.global_batch()));
   }
   return plan;
 }

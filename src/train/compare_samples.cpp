@@ -22,8 +22,8 @@ bool compare_samples(std::span<const std::int64_t> ids, std::int64_t step, Commu
     for (const std::int64_t id : samples) {
       const std::size_t first = rank_of.emplace(id, rank).first->second;
       if (first == rank) continue;
-      fail(ErrorKind::Data, str("step ", step, ": sample ", id, " went to rank ", first, " and to rank ", rank),
-           "give each rank a part of its own: make its Sampler or Loader with shard_of(comm.world())");
+      fail(ErrorKind::Data, str("step ", step, ": sample ", id, " is used by rank ", first, " and by rank ", rank),
+           "give each rank its own shard: create its Sampler or Loader with shard_of(comm.world())");
     }
   }
   return !rank_of.empty();

@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// Every rank calls it with the samples that it counts in this step (from 1). One that two ranks count is an Error on
-// every rank, which names both. False: no rank knows its samples, so nothing was compared.
+// Collective, with the samples that this rank counts in a step (from 1). A sample on two ranks is an Error on every
+// rank, which names both. False: the sample ids are not known, nothing was compared.
 bool compare_samples(std::span<const std::int64_t> ids, std::int64_t step, Communicator& comm);
 
 }  // namespace tandem

@@ -10,13 +10,13 @@ namespace tandem::detail {
 namespace {
 
 void check_samples(const SamplerOptions& samples, const Shard& shard, const World& world) {
-  constexpr const char* kHint = "make the sampler with evaluation_sampler(num_samples, batch_size, comm.world())";
+  constexpr const char* kHint = "create the sampler with evaluation_sampler(num_samples, batch_size, comm.world())";
   if (samples.tail != Tail::Short) {
     fail(ErrorKind::Config, "evaluate: the sampler pads or drops its last batch instead of making it short", kHint);
   }
   if (shard != shard_of(world)) {
     fail(ErrorKind::Config,
-         str("evaluate: the sampler is that of rank ", shard.rank, " of ", shard.size, ", this is rank ", world.rank,
+         str("evaluate: the sampler is for rank ", shard.rank, " of ", shard.size, ", but this is rank ", world.rank,
              " of ", world.size),
          kHint);
   }

@@ -20,7 +20,7 @@ void append_number(std::string& bytes, std::int64_t number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
-// Reads from the front of what another rank sent.
+// Reads the bytes that another rank has sent.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
@@ -119,7 +119,7 @@ void GatheredRows<Row>::learn(std::int64_t id, Row row) {
          "ids are 0 .. num_rows-1");
   }
   if (!known_.emplace(id, std::move(row)).second) {
-    fail(ErrorKind::Data, str("gathered rows: the row of sample ", id, " came twice"),
+    fail(ErrorKind::Data, str("gathered rows: the row of sample ", id, " was added twice"),
          "add each sample on one rank, once; of a batch, only the first num_counted");
   }
 }
@@ -150,7 +150,7 @@ std::vector<Row> GatheredRows<Row>::gather(Communicator& comm) {
   if (std::ssize(rows) < num_rows_) {
     fail(ErrorKind::Data,
          str("gathered rows: ", num_rows_ - num_known(), " of ", num_rows_,
-             " are missing, the first is that of sample ", rows.size()),
+             " rows are missing, the first is that of sample ", rows.size()),
          "add a row for every sample of the set, on the rank that computes it");
   }
   return rows;

@@ -14,7 +14,7 @@ namespace {
 
 using torch::Tensor;
 
-// Samples with weights, of which a micro-batch may have none.
+// Samples with scores; a micro-batch may have none.
 struct Rows {
   Tensor x;
   Tensor y;
@@ -36,7 +36,7 @@ torch::nn::Linear make_net() {
 
 constexpr double kBoxWeight = 7.5;
 
-// As plain LibTorch has it, on the whole batch: two terms divided by the sum of scores, one by the number of samples.
+// Plain LibTorch on the whole batch: two terms divided by the sum of scores, one by the number of samples.
 Tensor joined_loss(torch::nn::Linear& net, const Rows& rows) {
   const Tensor error = net(rows.x) - rows.y;
   const Tensor box = (error.abs() * rows.scores).sum() / rows.scores.sum();
@@ -56,7 +56,7 @@ Loss terms_of(Model& model, const Rows& rows) {
            {.name = "size", .sum = error.pow(4).sum(), .count = rows.x.size(0), .weight = 0.5}}};
 }
 
-// 7 samples on the first rank, fewer on each that follows, in micro-batches of unequal size.
+// 7 samples on the first rank, fewer on each further one, in micro-batches of unequal size.
 std::vector<Rows> micro_batches(int rank, int num_batches) {
   std::vector<Rows> batches;
   std::int64_t begin = rank * 10;

@@ -41,7 +41,7 @@ void check_classes(const Tensor& labels, const Tensor& predictions) {
   };
   if (!is_whole(labels) || !is_whole(predictions)) {
     fail(ErrorKind::Config, "confusion matrix: labels and predictions must be tensors of integers",
-         "make classes of scores with scores.argmax(1)");
+         "scores.argmax(1) gives the classes of scores");
   }
   if (labels.sizes() != predictions.sizes()) {
     fail(ErrorKind::Config,

@@ -76,7 +76,7 @@ TEST(ConfusionMatrix, GivesAccuracyAndIou) {
   EXPECT_EQ(recall[2], 0);
   EXPECT_EQ(matrix.mean_accuracy(), 0.5);
   const std::vector<double> iou = matrix.iou();
-  EXPECT_DOUBLE_EQ(iou[0], 1.0 / 3);  // one right, one other label 0, one other prediction 0
+  EXPECT_DOUBLE_EQ(iou[0], 1.0 / 3);  // one correct, one more label 0, one more prediction 0
   EXPECT_DOUBLE_EQ(iou[1], 2.0 / 3);
   EXPECT_EQ(iou[2], 0);
   EXPECT_DOUBLE_EQ(matrix.mean_iou(), 1.0 / 3);

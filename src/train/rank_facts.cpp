@@ -35,7 +35,7 @@ Bytes highest_memory(torch::Device device) {
   if (device.is_cpu()) return peak_memory();
   constexpr auto kAllPools = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   auto* allocator = c10::getDeviceAllocator(device.type());
-  if (!allocator->initialized()) return {0};  // nothing was ever put there
+  if (!allocator->initialized()) return {0};  // nothing was allocated
   const auto stats = allocator->getDeviceStats(static_cast<c10::DeviceIndex>(index_of(device)));
   return {static_cast<std::uint64_t>(stats.allocated_bytes.at(kAllPools).peak)};
 }
@@ -51,7 +51,7 @@ ModelSize size_of(const torch::nn::Module& module, const Optimizer& optimizer, W
   }
   for (const torch::Tensor& buffer : module.buffers()) size.weights.count += buffer.nbytes();
   for (const auto& [name, tensor] : optimizer.state()) size.optimizer.count += tensor.nbytes();
-  // Gradients lie in the buckets; what travels with fewer bits is a copy.
+  // Gradients are views of the buckets; with a 16-bit wire type there is a copy of them.
   if (wire != WireType::Full) size.buckets.count = 2 * static_cast<std::uint64_t>(size.num_trainable);
   return size;
 }

@@ -15,10 +15,10 @@ namespace tandem {
 std::string device_name(torch::Device device);  // "Tesla T4", "AMD EPYC 7B13"
 std::string device_text(torch::Device device);  // "cuda:0 (Tesla T4)", "cpu (AMD EPYC 7B13, 2 threads)"
 
-// What this rank has held on its device at its highest: of a GPU what torch has allocated, on a CPU all of the process.
+// Peak memory of this rank: on a GPU what torch's allocator has allocated, on a CPU that of the process.
 Bytes highest_memory(torch::Device device);
 
-// What a rank holds of the module while it trains it.
+// The memory of a rank for training the module.
 ModelSize size_of(const torch::nn::Module& module, const Optimizer& optimizer, WireType wire = WireType::Full);
 
 // Floating-point operations a second of this rank's matrix products on a CPU: the best of a tenth of a second. Draws no

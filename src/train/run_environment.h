@@ -8,11 +8,11 @@
 
 namespace tandem {
 
-// What a run ran with: versions, machine, ranks and their devices, and the variables that change what it does. Other
+// Versions, machine, ranks and their devices, and the environment variables that change the behaviour of a run. Other
 // variables are left out, since they may be secret.
 Json run_environment(const WorkerEnv& env, const std::vector<std::string>& devices);
 
-// Of texts NAME=value those that belong there.
+// Those of `variables` (NAME=value) that are recorded.
 Json::Object telling_variables(std::vector<std::string> variables);
 
 }  // namespace tandem

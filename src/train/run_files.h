@@ -2,7 +2,7 @@
 
 namespace tandem {
 
-// Names of what lies in the folder of a run (docs/run-folder.md).
+// Names of the files and folders in a run folder (docs/run-folder.md).
 inline constexpr const char* kCheckpointsFolder = "checkpoints";
 inline constexpr const char* kLogsFolder = "logs";
 inline constexpr const char* kModelFolder = "model";  // what a recipe needs to use the weights: options, tokenizer

@@ -28,7 +28,7 @@ constexpr std::int64_t kCompareEvery = 100;  // steps
 
 double seconds_of(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-// What each rank has of a plain value.
+// The value of each rank.
 template <class Value>
 std::vector<Value> gather(Communicator& comm, const Value& value) {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -75,7 +75,7 @@ std::vector<std::string> texts_of(const std::vector<Baseline>& baselines) {
   return texts;
 }
 
-// Of two values with one name the later one counts.
+// A value replaces a field of the same name.
 EventFields merge(EventFields fields, const EventFields& values) {
   for (const auto& value : values) {
     std::erase_if(fields, [&](const auto& field) { return field.first == value.first; });
@@ -84,12 +84,12 @@ EventFields merge(EventFields fields, const EventFields& values) {
   return fields;
 }
 
-// A line of events.jsonl is found by these.
+// These names are reserved: every event has them.
 void check_names(const EventFields& values) {
   for (const char* name : {"time", "event", "step"}) {
     if (std::ranges::count(values, name, &EventFields::value_type::first) == 0) continue;
-    fail(ErrorKind::Config, str("accelerator: a value is called '", name, "', as something of every event is"),
-         "give it another name");
+    fail(ErrorKind::Config, str("accelerator: the name '", name, "' of a value is reserved: every event has it"),
+         "use another name");
   }
 }
 
@@ -133,7 +133,7 @@ void RunMonitor::begin(const RunPlan& plan) {
   begin_ = last_end_ = screen_.now();
 }
 
-// Ranks on a CPU measure at the same time, as they will compute.
+// Ranks on a CPU measure at the same time, since they also train at the same time.
 std::optional<Peak> RunMonitor::choose_peak() {
   if (plan_.workload.flops <= 0) return std::nullopt;
   const std::string name = device_name(comm_.device());
@@ -143,7 +143,7 @@ std::optional<Peak> RunMonitor::choose_peak() {
   return measured_peak(comm_.mean(measure_cpu_flops(precision_)), name);
 }
 
-// Ranks on a CPU have threads of their own, so each is a device.
+// Each rank on a CPU has its own threads and counts as a device.
 int RunMonitor::count_devices() {
   const World& world = comm_.world();
   const auto name = comm_.device().is_cpu() ? str("rank ", world.rank) : str(world.node, ' ', comm_.device().str());
@@ -153,7 +153,7 @@ int RunMonitor::count_devices() {
 
 void RunMonitor::open_files() {
   if (folder_.empty()) return;
-  std::error_code error;  // which the files then meet, too
+  std::error_code error;  // reported when the files are opened
   fs::create_directories(folder_, error);
   events_.emplace(folder_ / kEventsFile);
   board_.emplace(folder_, plan_.first_step + 1);
@@ -335,7 +335,7 @@ void RunMonitor::end(const RunResult& result) {
   if (!result.baselines.empty()) json.emplace_back("baselines", json_of(result.baselines));
   if (options_.json && !write_all(screen_.output, str(json_text(json), '\n'))) {
     fail(ErrorKind::Data, str("cannot write the result to standard output: ", errno_text(errno)),
-         "check where it is sent");
+         "check where it is redirected to");
   }
 }
 

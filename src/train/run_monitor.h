@@ -26,13 +26,13 @@
 
 namespace tandem {
 
-// What is known of a run when it begins, the same on every rank.
+// The facts of a run when it begins, the same on every rank.
 struct RunPlan {
   BatchPlan batch = {};
   ModelSize model = {};
   Workload workload = {};
-  std::string precision = {};   // which, and why
-  std::int64_t first_step = 0;  // steps that were done before, by the run that this one goes on with
+  std::string precision = {};   // with the reason
+  std::int64_t first_step = 0;  // steps that were done before a resume
   std::int64_t num_steps = 0;   // of the whole run
   std::int64_t steps_per_epoch = 0;
   std::int64_t num_epochs = 1;
@@ -46,7 +46,7 @@ struct StepEnd {
   double lr = 0;
   std::int64_t epoch = 1;               // from 1
   std::chrono::nanoseconds exposed{0};  // DdpStats::exposed, of all steps so far
-  EventFields values = {};              // more numbers for events.jsonl and TensorBoard, such as the norm of each part
+  EventFields values = {};  // additional values for events.jsonl and TensorBoard, such as the norm of each part
 };
 
 struct RunResult {
@@ -54,56 +54,56 @@ struct RunResult {
   std::vector<Baseline> baselines = {};
   std::string why_stopped = {};  // Training::why_stopped()
   std::optional<std::int64_t> replicas_equal_at = {};
-  std::string next = {};  // the command for the next thing to do; after a stop: the one that goes on
+  std::string next = {};  // a suggested next command; after a stop, the one that resumes
 };
 
-// Where a run shows itself, and the clock it goes by.
+// The output streams and the clock of a run.
 struct Screen {
   int output = STDOUT_FILENO;
   int error = STDERR_FILENO;
   Progress::Now now = Progress::Clock::now;
 };
 
-// What a run says on its screen, and writes into its folder: events.jsonl and TensorBoard's files (docs/monitoring.md).
-// Every rank has one and makes the same calls, some of which are collectives; rank 0 speaks and writes.
+// Shows a run on the screen and records it in its folder: events.jsonl and TensorBoard files (docs/monitoring.md).
+// Every rank has one and makes the same calls, some of which are collectives; rank 0 prints and writes.
 class RunMonitor {
  public:
-  // Nothing is written if the folder is empty. With --json, text goes to the error stream.
+  // No files are written if the folder is empty. With --json, text goes to the error stream.
   RunMonitor(Communicator& comm, std::filesystem::path folder, const MonitorOptions& options, Precision precision,
              const Screen& screen = {});
   RunMonitor(const RunMonitor&) = delete;
   RunMonitor& operator=(const RunMonitor&) = delete;
 
-  // Says what decides the result. The first step is timed from here.
+  // Prints the settings and facts of the run. The first step is timed from here.
   void begin(const RunPlan& plan);
 
-  // Time in which the step that comes waited for its batches.
+  // Time that the next step has waited for its batches.
   void data_waited(double seconds) { waited_ += seconds; }
 
-  // Time that belongs to no step: an evaluation.
+  // Time that is not part of a step, such as an evaluation.
   void leave_out(Progress::Clock::duration time) { last_end_ += time; }
 
-  // The samples that this rank counts in the step that comes. In the first step, and then every 100, ranks compare
-  // them: one that two ranks count is an Error on every rank. Not for samplers that may draw a sample twice.
+  // The samples that this rank counts in the next step. In the first step, and then every 100, ranks compare them: a
+  // sample on two ranks is an Error on every rank. Not for samplers that may draw a sample twice.
   void check_samples(std::span<const std::int64_t> ids);
 
-  // Shows and records a step. Every 100 steps ranks compare their times, and one that holds the others up is named.
+  // Shows and records a step. Every 100 steps ranks compare their times, and a straggler is reported.
   void end_step(const StepEnd& end);
 
-  // How far an evaluation has come.
+  // The progress of an evaluation.
   void show_evaluation(std::int64_t done, std::int64_t all);
 
-  // Numbers and texts of the user's own, at the step that was last.
+  // Values of the user, at the last step.
   void log(const EventFields& values);
 
-  // A line above the bar.
+  // A line above the progress bar.
   void print(std::string_view line);
 
-  // Says how the run ended and what was verified. With --json, the last line of the output is the result.
+  // Prints how the run ended and what was verified. With --json, the last line of the output is the result.
   void end(const RunResult& result);
 
  private:
-  // Where the time of this rank went, in some steps.
+  // The sum of this rank's times over some steps.
   struct Times {
     RankTimes sum;
     std::int64_t num_steps = 0;
@@ -129,7 +129,7 @@ class RunMonitor {
   Screen screen_;
   RunPlan plan_;
 
-  std::int64_t step_ = 0;  // done, of the whole run
+  std::int64_t step_ = 0;  // completed, including those before a resume
   Progress::Clock::time_point begin_, last_end_;
   double waited_ = 0;
   std::chrono::nanoseconds exposed_{0};
@@ -137,7 +137,7 @@ class RunMonitor {
   bool has_checked_samples_ = false;
   bool are_shards_disjoint_ = false;
 
-  // Of rank 0.
+  // On rank 0 only.
   std::optional<Progress> progress_;
   std::optional<EventLog> events_;
   std::optional<TensorBoard> board_;

@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// The screen of one rank, and a clock that stands still unless it is told to go on.
+// The screen of one rank, and a clock that is advanced by the test.
 class TestScreen {
  public:
   explicit TestScreen(fs::path folder) : folder_(std::move(folder)) {}
@@ -68,7 +68,7 @@ StepEnd step_end(double loss, std::chrono::nanoseconds exposed = 0ns) {
   return {.result = {.loss = loss, .count = 500, .norm = 0.5}, .lr = 0.001, .epoch = 1, .exposed = exposed};
 }
 
-// With names in place of what differs from run to run, and from machine to machine.
+// Replaces what differs between runs and machines by placeholders.
 std::string general(std::string text, const fs::path& folder) {
   text = replace_all(text, folder.native(), "FOLDER");
   text = replace_all(text, device_text(torch::kCPU), "DEVICE");
@@ -76,7 +76,7 @@ std::string general(std::string text, const fs::path& folder) {
   return std::regex_replace(text, std::regex("memory( +)[0-9].* a rank"), "memory$1MEMORY a rank");
 }
 
-// Of 250 ms each, of which the rank waits 50 for data and 50 for its peer.
+// Steps of 250 ms, of which the rank waits 50 ms for data and 50 ms for its peer.
 void take_three_steps(RunMonitor& monitor, TestScreen& screen, int rank) {
   StepEnd end = step_end(3.75);
   end.epoch = 2;
@@ -205,7 +205,8 @@ TEST(D5, ASampleThatTwoRanksCountEndsTheRunOnEveryRank) {
     for (int i = 0; i < 99; ++i) monitor.end_step(step_end(1));
     EXPECT_EQ(check({7}), "") << "only every 100 steps";
     monitor.end_step(step_end(1));
-    EXPECT_EQ(check({world.rank == 0 ? 4 : 17, 20 + world.rank}), "step 101: sample 17 went to rank 1 and to rank 2");
+    EXPECT_TRUE(
+        says(check({world.rank == 0 ? 4 : 17, 20 + world.rank}), {"step 101", "sample 17", "rank 1", "rank 2"}));
   });
 }
 
@@ -261,14 +262,10 @@ TEST(RunMonitor, RefusesValuesThatAreCalledAsEveryEventIs) {
   TestScreen screen(folder / "screen");
   RunMonitor monitor(comm, {}, {}, Precision::Fp32, screen.screen());
   monitor.begin(plan_of(1, 1));
-  EXPECT_EQ(error_of([&] {
-              monitor.log({{"loss", 1.0}, {"step", 77}});
-            }).message(),
-            "accelerator: a value is called 'step', as something of every event is");
-  EXPECT_EQ(error_of([&] {
-              monitor.end({.values = {{"time", 1.0}}});
-            }).message(),
-            "accelerator: a value is called 'time', as something of every event is");
+  const Error step = error_of([&] { monitor.log({{"loss", 1.0}, {"step", 77}}); });
+  EXPECT_EQ(step.kind(), ErrorKind::Config);
+  EXPECT_TRUE(says(step.message(), {"'step'"}));
+  EXPECT_TRUE(says(error_of([&] { monitor.end({.values = {{"time", 1.0}}}); }).message(), {"'time'"}));
 }
 
 TEST(RunMonitor, CountsStepsThatOverflowed) {

@@ -31,23 +31,23 @@ void check_facts(const RunState& run, const Json& saved, std::vector<std::string
     const Json& then = saved.at(name);
     if (then == now) continue;
     const std::string change =
-        str("the checkpoint was made with ", name, " ", json_text(then), ", this run has ", json_text(now));
+        str("the checkpoint was saved with ", name, " ", json_text(then), ", this run has ", json_text(now));
     if (run.plan.is_exact) {
-      fail(ErrorKind::Checkpoint, str("resume: ", change, ", which gives other bits"),
-           "go on with the old value, or without --shards");
+      fail(ErrorKind::Checkpoint, str("resume: ", change, ", which changes the bits of an exact run"),
+           "use the saved value, or resume without --shards");
     }
     notes.push_back(change);
   }
 }
 
-// More ranks with the same global batch are faster, not another training.
+// With the same global batch, another number of ranks changes the speed only.
 void note_ranks(const RunState& run, const Json& saved, std::vector<std::string>& notes) {
   const Json& facts = saved.at("facts");
   const std::int64_t ranks = saved.at("ranks").as_integer();
   const std::int64_t batch = facts.at("batch-size").as_integer() * facts.at("shards").as_integer();
   if (ranks == run.comm.world().size) return;
   const bool is_same = batch == run.plan.global_batch();
-  notes.push_back(str("the checkpoint was made on ", ranks, ranks == 1 ? " rank" : " ranks", ", this run has ",
+  notes.push_back(str("the checkpoint was saved on ", ranks, ranks == 1 ? " rank" : " ranks", ", this run has ",
                       run.comm.world().size, is_same ? ": the global batch stays " : ": the global batch was ", batch,
                       is_same
                           ? ", and so does the learning rate"
@@ -89,7 +89,7 @@ void broadcast_module(const torch::nn::Module& module, Communicator& comm) {
   broadcast(tensors, comm);
 }
 
-// Every rank gets rank 0's.
+// Copies the state of rank 0 to every rank.
 template <class Part>
 void broadcast_state(Part& part, Communicator& comm) {
   const NamedTensorList state = part.state();
@@ -99,7 +99,7 @@ void broadcast_state(Part& part, Communicator& comm) {
   part.load_state(state);
 }
 
-// Names of the tensors of a part: "weight" of the only one, "generator.weight" of one with a name.
+// Tensor names are "weight" in a run of one part, "generator.weight" in a part with a name.
 std::string prefix_of(const TrainedPart& part) { return part.name.empty() ? "" : part.name + "."; }
 
 void add_with_prefix(NamedTensors& to, const std::string& prefix, const auto& from) {
@@ -126,7 +126,7 @@ NamedTensors model_tensors(const std::vector<TrainedPart>& parts) {
   return tensors;
 }
 
-// The state of the optimizers, and beside it the averaged weights.
+// The state of the optimizers and the averaged weights.
 NamedTensors optimizer_tensors(const std::vector<TrainedPart>& parts) {
   NamedTensors tensors;
   for (const TrainedPart& part : parts) {
@@ -162,7 +162,7 @@ void load_scalers(const std::vector<TrainedPart>& parts, const Json& json) {
     part.scaler.load_state(scaler_state(part.name.empty() ? json : json.at(part.name)));
 }
 
-// A checkpoint of a program that did not keep something under that name leaves it as it is.
+// A state that is not in the checkpoint is left unchanged.
 void load_kept(const std::vector<KeptState>& kept, const Json& state) {
   const Json* saved = state.find("kept");
   for (const KeptState& own : kept) {
@@ -180,7 +180,7 @@ void check_same_parts(const std::vector<TrainedPart>& parts, const Json& state) 
   fail(ErrorKind::Checkpoint,
        str("resume: the checkpoint has ", then.empty() ? "one part without a name" : str("the parts ", then),
            ", this run trains ", now.empty() ? "one part without a name" : now),
-       "prepare the same parts in the same order, or begin another run with --resume no");
+       "prepare the same parts in the same order, or start a new run with --resume no");
 }
 
 }  // namespace

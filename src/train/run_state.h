@@ -13,19 +13,19 @@
 
 namespace tandem {
 
-// Where a run stands between two steps.
+// The position of a run between two steps.
 struct RunPosition {
-  std::int64_t step = 0;  // that is next
+  std::int64_t step = 0;  // the next one
   SamplerState samples;
 };
 
-// What decides the bits of a run in exact mode, besides its program.
+// What determines the bits of a run in exact mode, besides its program and the plan.
 struct RunFacts {
   std::uint64_t seed = 0;
   std::int64_t num_samples = 0;
 };
 
-// All of a run that a checkpoint holds, and what that says about the run which made it.
+// The state of a run that is saved in checkpoints.
 struct RunState {
   std::vector<TrainedPart> parts;
   std::vector<KeptState> kept;
@@ -35,13 +35,13 @@ struct RunState {
 
   Checkpoint checkpoint(const RunPosition& position) const;
 
-  // Rank 0 reads, and every rank gets what it read. In exact mode, what would lead to other bits than those of the run
-  // that was saved is an Error. Elsewhere it is told in `notes`. Before anything changes, `set_samples` gets the place
-  // in the data, which it may refuse.
+  // Rank 0 reads the checkpoint and broadcasts it. Settings that differ from those of the saved run and change its bits
+  // are an Error in exact mode, otherwise they are listed in `notes`. `set_samples` gets the position in the data
+  // before anything changes, and may throw.
   RunPosition restore(const std::filesystem::path& path, std::vector<std::string>& notes,
                       const std::function<void(const SamplerState&)>& set_samples);
 
-  // The weights alone.
+  // Only the weights.
   void restore_weights(const std::filesystem::path& path);
 };
 

@@ -19,19 +19,19 @@ namespace fs = std::filesystem;
 constexpr const char* kLauncher = "tandem";
 constexpr const char* kAuto = "auto";
 
-// A GPU that torch cannot use is none.
+// Without CUDA in torch, GPUs do not count.
 std::vector<std::string> gpus_here() {
   if (!kTorchHasCuda) return {};
   return visible_gpus(list_gpus(), environment_variable_or_empty("CUDA_VISIBLE_DEVICES"));
 }
 
-// By variables of torchrun, which `tandem run` takes: PET_MAX_RESTARTS=3.
+// Whether there are torchrun's variables, which `tandem run` reads too: PET_MAX_RESTARTS=3.
 bool is_launcher_told() {
   const std::vector<std::string> variables = environment_with({});
   return std::ranges::any_of(variables, [](const std::string& variable) { return variable.starts_with("PET_"); });
 }
 
-// Above a program may lie folders where anyone can write, such as /tmp.
+// The folders above a program may be writable by anyone, such as /tmp.
 bool is_trusted(const fs::path& path, const fs::path& program) {
   struct stat file {};
   struct stat own {};
@@ -75,7 +75,7 @@ bool is_device(const std::string& wanted, const std::string& device, const std::
   return std::ranges::count(names_of(device, visible), trim(wanted)) > 0;
 }
 
-// One word stands for all ranks, a list has one for each.
+// One word applies to all ranks; a list has one entry per rank.
 bool are_devices(const std::string& wanted, const WorkerEnv& env, const std::vector<std::string>& visible) {
   std::vector<std::string> entries = split(wanted, ',');
   if (wanted == "cpu" || wanted == "all" || wanted == "cuda") entries.assign(env.devices.size(), wanted);
@@ -96,7 +96,7 @@ void launch_if_needed(const RankOptions& options, const std::vector<std::string>
   if (env.is_launched) return check_launched(options, env, gpus);
   if (!needs_launcher(options, gpus)) return;
   const fs::path program = own_program();
-  const fs::path launcher = find_launcher(program, path_folders());  // first: without it there is nothing to prepare
+  const fs::path launcher = find_launcher(program, path_folders());  // first: `prepare` creates files
   const Variables variables = prepare();
   become_program(launch_command(launcher, program, options, command), environment_with(variables));
 }
@@ -116,15 +116,14 @@ fs::path find_launcher(const fs::path& program, const std::vector<fs::path>& pat
   }
   std::vector<std::string> looked(near.begin(), near.end());
   fail(ErrorKind::Launch,
-       str("more than one rank needs the launcher, and there is no ", join(looked, ", no "), " and no ", kLauncher,
-           " on PATH"),
-       str("add the folder of `tandem` to PATH; or start this with it: `tandem run -n 2 ", program, " ...`"));
+       str("launcher not found: several ranks need ", kLauncher, ", which is neither ", join(looked, " nor "),
+           " nor on PATH"),
+       str("add the folder of `tandem` to PATH, or start the program with it: `tandem run -n 2 ", program, " ...`"));
 }
 
 void check_launched(const RankOptions& options, const WorkerEnv& env, const std::vector<std::string>& visible_gpus) {
-  if (!env.run_folder.empty()) return;  // by these very options
-  constexpr const char* kHint =
-      "the launcher decides: leave the flag out here, or start the program without a launcher";
+  if (!env.run_folder.empty()) return;  // launched by this program itself, with these options
+  constexpr const char* kHint = "leave out the flag, or start the program without a launcher";
   const World& world = env.world;
   if (options.nproc.value_or(world.local_size) != world.local_size) {
     fail(ErrorKind::Usage,

@@ -11,22 +11,22 @@
 
 namespace tandem {
 
-// A program that was started without a launcher and wants more ranks than one, or a device of its choice, becomes
-// `tandem run` on itself; `command` is how it was executed. Before that, `prepare` does what must be done once, and
-// gives the variables that its ranks should find. In a program that needs no launcher this does nothing; where a
-// launcher is there already, it is an Error if that was told otherwise than the options say.
+// If the program was started without a launcher and its options need one (several ranks, or a device), replaces this
+// process by `tandem run` with the same program and arguments (`command`). Before that, `prepare` is called once and
+// returns environment variables for the ranks. Otherwise returns; options that contradict those of the launcher are an
+// Error.
 void launch_if_needed(const RankOptions& options, const std::vector<std::string>& command, const WorkerEnv& env,
                       const std::function<Variables()>& prepare);
 
-// Whether the options need a launcher on a machine with these GPUs. What cannot be placed is an Error.
+// Whether the options need a launcher on a machine with these GPUs. An Error if the devices are not available.
 bool needs_launcher(const RankOptions& options, const std::vector<std::string>& visible_gpus);
 
-// `tandem` for a program: beside it or in a folder bin above it, if it belongs to root, to the user or to the owner of
-// the program; else in the folders of PATH.
+// The path of `tandem`: next to the program or in a folder bin above it, if it is owned by root, the user or the owner
+// of the program; otherwise in the folders of PATH.
 std::filesystem::path find_launcher(const std::filesystem::path& program,
                                     const std::vector<std::filesystem::path>& path_folders);
 
-// `visible_gpus` are those that this rank sees.
+// An Error if the options contradict the launcher. `visible_gpus` are those of this rank.
 void check_launched(const RankOptions& options, const WorkerEnv& env, const std::vector<std::string>& visible_gpus);
 
 }  // namespace tandem

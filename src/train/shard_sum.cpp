@@ -42,7 +42,7 @@ void ShardSum::end_shard() {
   if (buffers_ == Buffers::Restart && next_buffers_.empty()) next_buffers_ = copies_of(reducer_.buffers());
 }
 
-// A gradient that only one side has is added to zero. That turns -0 into 0, as it does when the sides are two ranks.
+// A gradient that is undefined on one side counts as zero there. Adding zero turns -0 into 0, as between two ranks.
 ShardSum::Tensors ShardSum::sum_of(Tensors left, Tensors right) {
   for (std::size_t i = 0; i < left.size(); ++i) {
     if (!left[i].defined()) std::swap(left[i], right[i]);

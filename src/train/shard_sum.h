@@ -12,14 +12,14 @@
 
 namespace tandem {
 
-// What becomes of buffers, such as running statistics, from one micro-batch of a step to the next.
+// Buffers, such as running statistics, from one micro-batch of a step to the next.
 enum class Buffers {
-  Continue,  // each micro-batch starts with what the one before left
-  Restart,   // each starts with those of the beginning of the step, and what the first one leaves stays: exact mode
+  Continue,  // each micro-batch starts with those after the previous one
+  Restart,   // exact mode: each starts with those before the step; those after the first one are kept
 };
 
-// Adds up the gradients of the micro-batches of a step along the tree of exact mode, of which this rank's are a
-// subtree. Terms of the loss with different counts have sums of their own until the total counts are known.
+// Sums the gradients of the micro-batches of a step along the tree of exact mode, in which those of this rank are a
+// subtree. Loss terms with different counts are summed separately until the total counts are known.
 class ShardSum {
  public:
   ShardSum(Reducer& reducer, Buffers buffers);
@@ -29,7 +29,7 @@ class ShardSum {
   void take(std::size_t group);
   void end_shard();
 
-  // Leaves the sum over the groups, each times its factor, and over all ranks in `.grad`.
+  // Leaves in `.grad` the sum over all ranks and over the groups, each multiplied by its factor.
   void reduce(std::span<const double> factors);
 
  private:

@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-// Dropout, batch norm, a layer that is used twice, one that some micro-batches do not use, and a buffer that changes
-// with each pass and what it computes.
+// Dropout, batch norm, a layer that is used twice, one that some micro-batches do not use, and a buffer that every
+// forward pass changes and uses.
 struct SmallNetImpl : torch::nn::Module {
   SmallNetImpl() {
     in = register_module("in", torch::nn::Linear(4, 16));
@@ -43,7 +43,7 @@ inline SmallNet make_small_net(torch::Device device) {
   return net;
 }
 
-// Samples are numbers; what is learnt of one is a function of it.
+// Samples are numbers; the targets are a function of them.
 inline LossSum small_loss(SmallModel& model, const SampleBatch& batch) {
   const torch::Tensor factors = torch::tensor({0.1F, 0.7F, 1.3F, 2.9F});
   const torch::Tensor numbers = torch::tensor(batch.ids, torch::kFloat).unsqueeze(1) * factors;

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-// One process' part of a training.
+// A small training on this rank.
 class SmallTraining {
  public:
   SmallTraining(Communicator& comm, const BatchOptions& batch, TrainingOptions options,

@@ -31,30 +31,33 @@ void check_optimizer(const Reducer& reducer, const Optimizer& optimizer) {
   if (num_strange == 0 && num_known == trained.size()) return;
   fail(ErrorKind::Config,
        str("training: the optimizer has ", num_known, " of the ", trained.size(),
-           " parameters that the model trains, and ", num_strange, " others"),
-       "make the optimizer from the module of the DistributedDataParallel; freeze what it should leave alone "
-       "before: parameter.requires_grad_(false)");
+           " parameters that the model trains, and ",
+           counted(static_cast<std::int64_t>(num_strange), "other parameter")),
+       "create the optimizer from the module of the DistributedDataParallel; freeze parameters that it should not "
+       "update before that: parameter.requires_grad_(false)");
 }
 
 void check_wire(const Reducer& reducer) {
   if (reducer.options().wire != WireType::Fp16) return;
-  fail(ErrorKind::Config, "training: gradients travel as sums over all samples, for which fp16 has too small a range",
-       "--wire bf16 or full");
+  fail(ErrorKind::Config,
+       "training: --wire fp16 cannot be used: gradients are reduced as sums over samples, which overflow fp16",
+       "use --wire bf16 or full");
 }
 
 void check_exact(const Reducer& reducer, std::int64_t num_shards) {
   const Communicator& comm = reducer.comm();
   if (comm.world().size > 1 && !std::has_single_bit(static_cast<std::uint64_t>(num_shards))) {
     fail(ErrorKind::Config, str("training: ", num_shards, " shards on each of ", comm.world().size, " ranks"),
-         "exact mode needs a power of two of them on each rank: plan_batch says which numbers fit");
+         "exact mode needs a power of two on each rank: see plan_batch for valid numbers");
   }
   if (comm.transport_name() == "nccl" && comm.world().size > 2) {
-    fail(ErrorKind::Config, "training: nccl sums in an order of its own, so bits depend on the number of ranks",
-         "leave --shards out, or give --transport shm");
+    fail(ErrorKind::Config,
+         "training: exact mode is not available with nccl on more than 2 ranks, whose order of summation differs",
+         "leave out --shards, or use --transport shm");
   }
   if (reducer.options().wire != WireType::Full || reducer.options().buffers != BufferSync::Broadcast) {
-    fail(ErrorKind::Config, "training: with this --wire or --buffers, bits depend on the number of ranks",
-         "leave --shards out, or give --wire full --buffers broadcast");
+    fail(ErrorKind::Config, "training: exact mode is not available with this --wire or --buffers",
+         "leave out --shards, or use --wire full --buffers broadcast");
   }
 }
 
@@ -97,7 +100,7 @@ Loss with_all_counts(Loss loss) {
   return loss;
 }
 
-// What some terms add to the loss, before the division by their count; undefined if there is nothing to differentiate.
+// The weighted sum of terms that share a count, before the division by it; undefined if none has a gradient.
 Tensor objective_of(std::span<const LossTerm> terms) {
   Tensor objective;
   for (const LossTerm& term : terms) {
@@ -108,7 +111,7 @@ Tensor objective_of(std::span<const LossTerm> terms) {
   return objective;
 }
 
-// The first term that counts something: its count divides the gradient.
+// The first term with a count above 0: the gradient is divided by its count.
 std::size_t reference_term(const Tally& total) {
   return std::ranges::find_if(total.terms, [](const auto& term) { return term.divisor() > 0; }) - total.terms.begin();
 }
@@ -136,7 +139,7 @@ Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int6
   if (options.is_exact && num_batches > 1) shards_.emplace(reducer, Buffers::Restart);
 }
 
-// All micro-batches but the last stay on this rank; in exact mode the last one does too, until all are added up.
+// Only the last micro-batch reduces gradients over ranks. In exact mode none does: `reduce` follows after their sum.
 void Step::begin_batch(const BatchName& name) {
   ids_ = name.ids;
   if (shards_) {
@@ -169,7 +172,7 @@ void Step::backward(const Loss& given) {
   ++num_done_;
 }
 
-// A backward pass for each count.
+// One backward pass for each count.
 void Step::differentiate(const Loss& loss) {
   const std::span<const LossTerm> terms = loss.terms;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -198,21 +201,20 @@ StepResult Step::update(double lr, double max_norm) {
   return result;
 }
 
-// Leaves in `.grad` the sum over all ranks: what becomes the gradient of the mean when divided by the count of the
-// reference term.
+// Leaves the sum over all ranks in `.grad`. Divided by the count of the reference term it is the gradient of the mean.
 Tally Step::reduce() {
   if (groups_.size() > 1) return reduce_groups();
   if (shards_) {
     shards_->reduce(std::vector<double>(1, 1.0));
   } else if (num_batches_ == 0) {
-    reducer_.reduce();  // the other ranks need to know that nothing comes from here
+    reducer_.reduce();  // tells the other ranks that this one contributes nothing
   } else {
     reducer_.finish();
   }
   return losses_.total();
 }
 
-// Each group is weighted by its total count, which has to be known first.
+// Each group is weighted by its total count, which must be known first.
 Tally Step::reduce_groups() {
   const Tally total = losses_.total();
   const double reference = total.terms[reference_term(total)].divisor();
@@ -225,8 +227,8 @@ Tally Step::reduce_groups() {
   return total;
 }
 
-// Before the first backward pass of a scaled loss; every rank comes here. Rank 0 decides, by its first micro-batch,
-// which is the same on any number of ranks.
+// Called on every rank before the first backward pass of a scaled loss. Rank 0 decides by its first micro-batch, which
+// is the same on any number of ranks.
 void Step::agree_on_normalizer(double count) {
   Communicator& comm = reducer_.comm();
   const auto estimate = static_cast<std::int64_t>(count * static_cast<double>(num_batches_ * comm.world().size));
@@ -241,8 +243,8 @@ StepResult Step::update_by_mean_of(double count, double lr, double max_norm) {
   const std::vector<Tensor> gradients = optimizer_.gradients();
   if (gradients.empty()) {
     fail(ErrorKind::Data,
-         str("training: the loss of step ", options_.step + 1, " depends on no parameter, on any rank"),
-         "compute it from what the DistributedDataParallel returns, without detach() or NoGradGuard");
+         str("training: the loss of step ", options_.step + 1, " does not depend on any parameter, on any rank"),
+         "compute it from the output of the DistributedDataParallel, without detach() or NoGradGuard");
   }
   const Tensor sum_norm = global_norm(gradients);
   const Tensor divisor = scaler_.divisor(torch::full_like(sum_norm, count));
@@ -257,15 +259,13 @@ StepResult Step::update_by_mean_of(double count, double lr, double max_norm) {
 void Step::check_result(const StepResult& result) const {
   if (!result.was_skipped) return;
   if (!scaler_.is_on()) {
-    fail(ErrorKind::Data,
-         str("training: the gradient of step ", options_.step + 1, " is not finite, though its loss is"),
-         "lower the learning rate, or clip gradients; what --save-every has saved before is good");
+    fail(ErrorKind::Data, str("training: the gradient of step ", options_.step + 1, " is not finite, but its loss is"),
+         "lower the learning rate, or clip gradients; earlier checkpoints are not affected");
   }
-  constexpr double kFloor = 1.0 / 1024;  // a scale that was halved so often does not explain the overflow any more
+  constexpr double kFloor = 1.0 / 1024;  // below this, the scale is not the cause of the overflow
   if (scaler_.scale() < kFloor) {
-    fail(ErrorKind::Data,
-         str("training: the gradient of step ", options_.step + 1, " is not finite, whatever the loss scale"),
-         "lower the learning rate, or use --precision bf16 or fp32; what --save-every has saved before is good");
+    fail(ErrorKind::Data, str("training: the gradient of step ", options_.step + 1, " is not finite at any loss scale"),
+         "lower the learning rate, or use --precision bf16 or fp32; earlier checkpoints are not affected");
   }
 }
 

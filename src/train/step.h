@@ -14,7 +14,7 @@
 
 namespace tandem {
 
-// While it lives, gradients become the sum over the ranks.
+// While it lives, gradients are reduced as sums over the ranks, not means.
 class SumGuard {
  public:
   explicit SumGuard(Reducer& reducer) : reducer_(reducer) { reducer_.set_divisor(1); }
@@ -26,18 +26,19 @@ class SumGuard {
   Reducer& reducer_;
 };
 
-// What cannot be trained together is an Error: a Step finds it too, but a run should before it begins.
+// An Error if the optimizer, the reducer and exact mode do not fit together. Called at the start of a run; every Step
+// checks it again.
 void check_parts(const Reducer& reducer, const Optimizer& optimizer, std::int64_t num_batches, bool is_exact);
 
-// One update of a model, piece by piece: `begin_batch`, the forward pass and `backward` for each micro-batch of this
-// rank, then `update`. train_step and Accelerator both go through it, so the order is written once.
+// One update of a model: `begin_batch`, the forward pass and `backward` for each micro-batch of this rank, then
+// `update`. train_step and Accelerator both use it, so that the order is implemented once.
 class Step {
  public:
-  // Every rank has equally many micro-batches, or none.
+  // Every rank has the same number of micro-batches, or none.
   Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int64_t num_batches,
        const StepOptions& options);
 
-  // What follows, up to `backward`, runs under Autocast.
+  // Autocast is on until `backward`.
   void begin_batch(const BatchName& name);
   void backward(const Loss& loss);
   bool has_all() const { return num_done_ == num_batches_; }
@@ -58,10 +59,10 @@ class Step {
   StepOptions options_;
   std::int64_t num_batches_;
   std::int64_t num_done_ = 0;
-  std::span<const std::int64_t> ids_;  // of the micro-batch in work
+  std::span<const std::int64_t> ids_;  // of the current micro-batch
   StepLoss losses_;
   SumGuard sums_;
-  std::optional<ShardSum> shards_;   // in exact mode, or where terms have different counts
+  std::optional<ShardSum> shards_;   // in exact mode, or if terms have different counts
   std::vector<std::size_t> groups_;  // the first term of each group of terms that share a count
   std::optional<NoSync> no_sync_;
   std::optional<Autocast> autocast_;

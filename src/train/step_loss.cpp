@@ -51,7 +51,7 @@ constexpr std::size_t kMostIds = 16;
 
 // "nan; samples 3 17"
 std::string describe(double loss, std::span<const std::int64_t> ids) {
-  std::string text = std::isnan(loss) ? "nan" : str(loss);  // whatever its sign
+  std::string text = std::isnan(loss) ? "nan" : str(loss);  // -nan too
   if (!ids.empty()) text += "; samples";
   for (const std::int64_t id : ids.first(std::min(ids.size(), kMostIds))) text += str(" ", id);
   if (ids.size() > kMostIds) text += str(" and ", ids.size() - kMostIds, " more");
@@ -98,7 +98,7 @@ void StepLoss::check(const std::vector<Tally>& ranks) const {
       fail(ErrorKind::Data,
            str("training: in step ", step_ + 1, " ranks have ", ranks[0].num_batches, " and ", rank.num_batches,
                " shards"),
-           "exact mode needs equally many on every rank: a Sampler with Tail::Pad or Tail::Drop");
+           "exact mode needs the same number on every rank: use a Sampler with Tail::Pad or Tail::Drop");
     }
     if (rank.num_batches == 0) continue;
     if (first == nullptr) first = &rank;
@@ -124,7 +124,7 @@ Tally StepLoss::mine() const {
   return sum_of(tallies);
 }
 
-// One of each rank.
+// The tallies of all ranks.
 std::vector<Tally> StepLoss::gather(const Tally& mine) const {
   const auto options = torch::TensorOptions(torch::kDouble);
   const Tensor all = torch::empty({comm_.world().size, kTallyNumbers}, options.device(comm_.device()));
@@ -138,7 +138,7 @@ std::vector<Tally> StepLoss::gather(const Tally& mine) const {
   return tallies;
 }
 
-// Every rank comes here.
+// Called on every rank.
 void StepLoss::fail_not_finite() const {
   std::string mine;
   for (std::size_t i = 0; i < losses_.size(); ++i) {
@@ -153,7 +153,7 @@ void StepLoss::fail_not_finite() const {
   std::string where;
   for (const std::string& text : comm_.all_gather_bytes(mine)) where += text;
   fail(ErrorKind::Data, str("training: the loss of step ", step_ + 1, " is not finite", where),
-       "look at these samples, or lower the learning rate; what --save-every has saved before is good");
+       "check these samples, or lower the learning rate; earlier checkpoints are not affected");
 }
 
 }  // namespace tandem

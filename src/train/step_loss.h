@@ -15,7 +15,7 @@ namespace tandem {
 
 constexpr std::size_t kMostTerms = 16;
 
-// Losses added up, as ranks exchange them: numbers only, and equally many whatever the number of terms.
+// Sums of losses, as ranks exchange them: numbers only, of a fixed size for any number of terms.
 struct Tally {
   struct Term {
     double sum = 0;  // weighted
@@ -34,7 +34,8 @@ struct Tally {
   friend Tally operator+(const Tally& a, const Tally& b);
 };
 
-// The losses of one step. They are read when all have been computed, since reading one makes the host wait for a GPU.
+// The losses of one step. Their values are read after all have been computed, since reading one synchronizes with the
+// GPU.
 class StepLoss {
  public:
   StepLoss(const StepOptions& options, Communicator& comm)
@@ -43,11 +44,11 @@ class StepLoss {
   // Of the next micro-batch of this rank; every term has a count.
   void add(const Loss& loss, std::span<const std::int64_t> ids);
 
-  // Over all micro-batches of all ranks, along the tree of exact mode; one collective. A loss that is not finite, or
-  // whose count is 0, is the same Error on every rank.
+  // The sum over all micro-batches of all ranks, along the tree of exact mode; one collective. A loss that is not
+  // finite, or whose count is 0, is the same Error on every rank.
   Tally total() const;
 
-  // Name and weighted mean of each term; this rank knows no names if it had no micro-batch.
+  // Name and weighted mean of each term; on a rank without a micro-batch the names are "term 0", "term 1", ...
   std::vector<std::pair<std::string, double>> means(const Tally& total) const;
 
  private:

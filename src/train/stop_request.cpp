@@ -11,7 +11,7 @@ namespace tandem {
 namespace {
 
 std::atomic<int> last_signal = 0;
-std::optional<ControlPage> page;  // of the launcher, which says there whether a peer has failed
+std::optional<ControlPage> page;  // of the launcher: whether another rank has failed
 
 static_assert(std::atomic<int>::is_always_lock_free);
 

@@ -4,10 +4,9 @@
 
 namespace tandem {
 
-// While one lives, SIGTERM, SIGINT (Ctrl-C) and SIGHUP (a terminal that is gone) ask this process to stop at the end of
-// its step instead of ending it. SIGTERM may come often: a scheduler sends it to every process, and the launcher to its
-// ranks. A second Ctrl-C ends the process. If a peer has failed, there is no end of the step to reach, and either
-// signal does.
+// While one lives, SIGTERM, SIGINT (Ctrl-C) and SIGHUP (terminal closed) request a stop at the end of the step instead
+// of ending the process. SIGTERM may arrive several times: from a scheduler and from the launcher. A second Ctrl-C ends
+// the process. If another rank has failed, the step cannot finish, and any of these signals ends the process.
 class StopRequest {
  public:
   StopRequest();
@@ -15,7 +14,7 @@ class StopRequest {
   StopRequest& operator=(const StopRequest&) = delete;
   ~StopRequest();
 
-  static std::string signal_name();  // of the one that came; empty: none did
+  static std::string signal_name();  // of the signal that arrived; empty: none
 
  private:
   void (*term_before_)(int);

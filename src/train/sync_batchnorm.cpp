@@ -23,7 +23,7 @@ std::vector<BatchNormImpl*> find_layers(torch::nn::Module& module) {
     if (is_plain(part)) {
       fail(ErrorKind::Config,
            str("convert_sync_batchnorm: ", path.empty() ? "the module" : path, " is a ", part.name(),
-               ", which sees one rank only"),
+               ", which cannot be synchronized over ranks"),
            "use tandem::BatchNorm in the model; it has the same options, parameters and results");
     }
     if (auto* layer = part.as<BatchNorm>()) layers.push_back(layer);
@@ -32,7 +32,7 @@ std::vector<BatchNormImpl*> find_layers(torch::nn::Module& module) {
 }
 
 StatisticsGather gather_over(Communicator comm) {
-  // Shared, as the layers die in any order and the last one takes it along.
+  // Shared: it lives as long as any of the layers.
   return [comm = std::make_shared<Communicator>(std::move(comm))](const torch::Tensor& statistics) {
     auto all = torch::empty({comm->world().size, statistics.numel()}, statistics.options());
     comm->all_gather(statistics, all).wait();

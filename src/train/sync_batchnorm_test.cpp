@@ -17,7 +17,7 @@ namespace {
 
 using torch::Tensor;
 
-// Two layers of batch norm, the second one deeper in the tree.
+// Two batch norm layers, the second in a submodule.
 class NetworkImpl : public torch::nn::Module {
  public:
   NetworkImpl() {
@@ -40,7 +40,7 @@ Network network() {
   return Network();
 }
 
-// The same on every rank, which takes its part.
+// The whole batch, the same on every rank.
 struct Batch {
   Tensor input;
   Tensor output_grad;
@@ -57,7 +57,7 @@ double distance(const Tensor& a, const Tensor& b) {
   return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
 }
 
-// Runs on each rank: its part of a joined batch, beside the whole batch through the plain network.
+// Runs on each rank: its part of the whole batch, compared with the whole batch through the plain network.
 void expect_joined(const World& world, const std::vector<std::int64_t>& sizes) {
   const auto batch = joined_batch(std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}));
   Network plain = network();
@@ -98,7 +98,7 @@ TEST(SyncBatchNorm, OfOneRankEqualsPlainBatchNorm) {
   run_ranks(1, [](const World& world) { expect_joined(world, {3}); });
 }
 
-// Rank 0 has the values 1 and 3, rank 1 has 5 and 11: joined, the mean is 5 and the unbiased variance 56/3.
+// Rank 0 has the values 1 and 3, rank 1 has 5 and 11: together the mean is 5 and the unbiased variance 56/3.
 TEST(D11, RanksWithDifferentDataGetTheRunningStatisticsOfTheJoinedBatch) {
   run_ranks(2, [](const World& world) {
     Communicator comm = Communicator::join();
@@ -143,8 +143,7 @@ TEST(SyncBatchNorm, NamesAPlainLayerOnEveryRankAndChangesNothing) {
     Communicator comm = Communicator::join();
     Network model = network();
     model->tail->push_back(torch::nn::BatchNorm2d(3));
-    EXPECT_EQ(error_for(*model, comm),
-              "convert_sync_batchnorm: tail.2 is a torch::nn::BatchNorm2dImpl, which sees one rank only");
+    EXPECT_TRUE(says(error_for(*model, comm), {"tail.2", "BatchNorm2d"}));
     if (world.is_main()) model->norm->forward(torch::randn({2, 4}, torch::kDouble));
   });
 }
@@ -153,10 +152,8 @@ TEST(SyncBatchNorm, NamesEachKindOfPlainLayer) {
   Communicator comm = Communicator::join();
   torch::nn::BatchNorm1d one(1);
   torch::nn::BatchNorm3d three(1);
-  EXPECT_EQ(error_for(*one, comm),
-            "convert_sync_batchnorm: the module is a torch::nn::BatchNorm1dImpl, which sees one rank only");
-  EXPECT_EQ(error_for(*three, comm),
-            "convert_sync_batchnorm: the module is a torch::nn::BatchNorm3dImpl, which sees one rank only");
+  EXPECT_TRUE(says(error_for(*one, comm), {"the module", "BatchNorm1d"}));
+  EXPECT_TRUE(says(error_for(*three, comm), {"the module", "BatchNorm3d"}));
 }
 
 TEST(SyncBatchNorm, TalksToNobodyForAModuleWithoutBatchNorm) {

@@ -27,39 +27,39 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kCheckReplicasEvery = 100;  // steps
-constexpr char kSave = 's';                        // a wish
+constexpr char kSave = 's';                        // a request
 
-// Where a run starts.
+// The checkpoint that a run starts from.
 struct ResumePoint {
-  fs::path path;  // empty: begin anew
+  fs::path path;  // empty: a new run
   bool weights_only = false;
 };
 
 fs::path checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) {
   const FoundCheckpoint found = find_checkpoint(folder, Which::Newest, Check::Checksums);
-  for (const auto& [path, why] : found.passed_over) notes.push_back(str("passed over ", path, ": ", why));
+  for (const auto& [path, why] : found.passed_over) notes.push_back(str("skipped ", path, ": ", why));
   return found.path.value_or(fs::path());
 }
 
-// Of a folder of checkpoints, or of a run.
+// In a folder of checkpoints or a run folder.
 fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) {
   const fs::path inner = folder / kCheckpointsFolder;
   fs::path path = checkpoint_in(fs::is_directory(inner) ? inner : folder, notes);
   if (path.empty()) {
     fail(ErrorKind::Checkpoint,
-         str("resume: there is no complete checkpoint in '", folder, "'", notes.empty() ? "" : str("; ", notes.back())),
-         "--resume takes auto (begin anew where there is none), latest, no, a checkpoint, a folder of them, or "
-         "weights:PATH");
+         str("resume: no complete checkpoint found in '", folder, "'", notes.empty() ? "" : str("; ", notes.back())),
+         "--resume takes auto (starts a new run if there is none), latest, no, a checkpoint, a folder of checkpoints, "
+         "or weights:PATH");
   }
   return path;
 }
 
-// A run that does not go on from them would prune the checkpoints of the one before.
+// A new run would prune the checkpoints of an older run in its folder.
 void check_no_checkpoints(const fs::path& folder) {
   const auto found = find_checkpoint(folder).path;
   if (!found) return;
-  fail(ErrorKind::Checkpoint, str("resume: this run begins elsewhere, but its folder has checkpoints: ", *found),
-       "give it another folder or name, remove that one, or go on with --resume auto");
+  fail(ErrorKind::Checkpoint, str("resume: the folder of this new run already has checkpoints: ", *found),
+       "give another folder or name, remove that one, or resume from it with --resume auto");
 }
 
 ResumePoint find_resume_point(const ResumeRequest& request, const fs::path& folder, std::vector<std::string>& notes) {
@@ -67,7 +67,8 @@ ResumePoint find_resume_point(const ResumeRequest& request, const fs::path& fold
   if (request.from == From::Auto) return {folder.empty() ? folder : checkpoint_in(folder, notes)};
   if (request.from == From::Latest) return {needed_checkpoint_in(folder, notes)};
   if (request.from == From::LatestWeights) {
-    fail(ErrorKind::Checkpoint, "resume: 'weights' needs run_worker, which knows the latest run", "give weights:PATH");
+    fail(ErrorKind::Checkpoint, "resume: 'weights' without a path needs run_worker, which knows the latest run",
+         "give weights:PATH");
   }
   const fs::path path = request.is_new_run() ? fs::path() : needed_checkpoint_in(request.path, notes);
   const bool is_own = !request.is_new_run() && fs::weakly_canonical(path).parent_path() == fs::weakly_canonical(folder);
@@ -76,7 +77,7 @@ ResumePoint find_resume_point(const ResumeRequest& request, const fs::path& fold
   return {needed_checkpoint_in(request.path, notes), true};
 }
 
-// A folder that cannot be written to is better known now than after hours.
+// Fails early, not after hours, if the folder is not writable.
 void try_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -85,33 +86,34 @@ void try_folder(const fs::path& folder) {
   if (!file) {
     fail(ErrorKind::Checkpoint,
          str("training: checkpoints cannot be written to ", folder, ": ", error ? error.message() : errno_text(errno)),
-         "give another folder, or check who may write there");
+         "give another folder, or check its permissions");
   }
   fs::remove(probe, error);
 }
 
-// Of all its attempts, if a launcher of ours started it; else of this process.
+// The start of the launcher (so that restarts count), or of this process.
 std::chrono::milliseconds start_of_run() {
   const auto by_launcher = read_worker_env().started_at;
   return by_launcher.count() > 0 ? by_launcher : process_start();
 }
 
-// The number of threads decides how sums are split, and so their bits.
+// The number of threads determines how sums are split, and so their bits.
 void set_threads(std::optional<int> wanted, bool is_exact) {
   if (wanted || is_exact) torch::set_num_threads(wanted.value_or(1));
 }
 
-// Its statistics are those of all ranks' micro-batches together: of more samples the more ranks there are.
+// Its statistics are over the micro-batches of all ranks, so they depend on the number of ranks.
 void check_no_sync_batchnorm(const torch::nn::Module& module) {
   for (const auto& [name, layer] : module.named_modules().pairs()) {
     const auto* norm = layer->as<BatchNormImpl>();
     if (norm == nullptr || !norm->has_gather()) continue;
-    fail(ErrorKind::Config, str("training: ", name, " normalizes over all ranks, so bits depend on their number"),
-         "leave --shards or convert_sync_batchnorm out");
+    fail(ErrorKind::Config,
+         str("training: ", name, " is a synchronized batch norm, whose results depend on the number of ranks"),
+         "leave out --shards or convert_sync_batchnorm");
   }
 }
 
-// The other ranks wait, and end with the same Error: without it they would report a peer that is gone.
+// The other ranks wait and throw the same Error; otherwise they would report a lost peer.
 template <class Action>
 void on_first_rank(Communicator& comm, const Action& action) {
   std::optional<Error> error;
@@ -139,7 +141,7 @@ void validate(const TrainingOptions& o) {
   check("threads", o.threads.value_or(1), 1, 1024);
   check("save-every", o.save_every, 0);
   if (o.stop_at && o.stop_at->count() < 0) {
-    fail(ErrorKind::Config, "stop-at is a time before the start", "give a time such as 11h30m");
+    fail(ErrorKind::Config, "stop-at is negative", "give a time such as 11h30m");
   }
   check("keep-last", o.retention.keep_last, 0);
 }
@@ -156,18 +158,18 @@ struct Training::Run {
   fs::path last_saved = {};
   std::optional<std::int64_t> replicas_equal_at = {};
   bool has_begun = false;
-  bool wishes_to_save = false;    // this rank
-  std::string wish_to_stop = {};  // of this rank
-  std::string why_stopped = {};   // what all ranks agreed on
+  bool wants_save = false;       // this rank
+  std::string stop_reason = {};  // of this rank
+  std::string why_stopped = {};  // the same on all ranks
   std::vector<std::string> notes = {};
   std::chrono::milliseconds started_at{0};
-  std::optional<StopRequest> stop_request = {};  // while there are steps to come
+  std::optional<StopRequest> stop_request = {};  // while there are steps left
   std::optional<CheckpointSaver> saver = {};     // on rank 0, if there is a folder
 
   void check_begun(const char* call) const;
   void resume();
   void count_steps();
-  bool agree_on_wishes();
+  bool agree_on_requests();
   void compare_replicas();
   void save(std::optional<double> metric);
   void wait_for_save();
@@ -175,16 +177,15 @@ struct Training::Run {
 
 void Training::Run::check_begun(const char* call) const {
   if (has_begun) return;
-  fail(ErrorKind::Config, str("training: ", call, "() before begin()"),
-       "call begin(loader) first: it says how long the run is");
+  fail(ErrorKind::Config, str("training: ", call, "() before begin()"), "call begin(loader) first");
 }
 
-// Rank 0 looks, so that all ranks go on from the same checkpoint.
+// Rank 0 decides, so that all ranks resume from the same checkpoint.
 void Training::Run::resume() {
   Communicator& comm = state.comm;
   ResumePoint point;
   if (comm.world().is_main()) {
-    // After a restart by the launcher, what the attempt before has saved counts.
+    // After a restart by the launcher, resume from what the previous attempt has saved.
     const bool is_restart = read_worker_env().restart_count > 0 && !folder.empty() && find_checkpoint(folder).path;
     point = find_resume_point(is_restart ? ResumeRequest() : parse_resume(options.resume), folder, notes);
     if (!folder.empty()) try_folder(folder);
@@ -203,7 +204,7 @@ void Training::Run::resume() {
   notes.push_back(str("resumed from ", path, ", at step ", step));
 }
 
-// Epochs count samples: with another global batch than before, what is left of them is another number of steps.
+// With another global batch than before, the remaining samples of the epochs are another number of steps.
 void Training::Run::count_steps() {
   const SamplerState at = source.state();
   const std::int64_t done = at.epoch * source.steps_per_epoch + at.cursor / state.plan.global_batch();
@@ -211,15 +212,15 @@ void Training::Run::count_steps() {
   if (options.max_steps) num_steps = std::min(num_steps, *options.max_steps);
 }
 
-// Stops by the wish of the first rank that has one. Returns whether a rank wants to save.
-bool Training::Run::agree_on_wishes() {
-  if (const std::string name = StopRequest::signal_name(); !name.empty()) wish_to_stop = name;
-  if (options.stop_at && since_boot() - started_at >= *options.stop_at) wish_to_stop = "--stop-at";
-  const std::string own = str(std::exchange(wishes_to_save, false) ? kSave : ' ', wish_to_stop);
+// Stops for the reason of the first rank that has one. Returns whether a rank wants to save.
+bool Training::Run::agree_on_requests() {
+  if (const std::string name = StopRequest::signal_name(); !name.empty()) stop_reason = name;
+  if (options.stop_at && since_boot() - started_at >= *options.stop_at) stop_reason = "--stop-at";
+  const std::string own = str(std::exchange(wants_save, false) ? kSave : ' ', stop_reason);
   bool must_save = false;
-  for (const std::string& wish : state.comm.all_gather_bytes(own)) {
-    must_save = must_save || wish.front() == kSave;
-    if (why_stopped.empty()) why_stopped = wish.substr(1);
+  for (const std::string& request : state.comm.all_gather_bytes(own)) {
+    must_save = must_save || request.front() == kSave;
+    if (why_stopped.empty()) why_stopped = request.substr(1);
   }
   return must_save;
 }
@@ -282,8 +283,8 @@ void Training::save(std::optional<double> metric) {
   run_->save(metric);
 }
 void Training::wait_for_save() { run_->wait_for_save(); }
-void Training::ask_to_save() { run_->wishes_to_save = true; }
-void Training::ask_to_stop(const std::string& why) { run_->wish_to_stop = why.empty() ? "the program" : why; }
+void Training::ask_to_save() { run_->wants_save = true; }
+void Training::ask_to_stop(const std::string& why) { run_->stop_reason = why.empty() ? "the program" : why; }
 
 StepOptions Training::step_options(double lr, double max_norm) const {
   return {.step = run_->step,
@@ -299,7 +300,7 @@ void Training::end_step(std::optional<double> metric) {
   for (const TrainedPart& part : run.state.parts) {
     for (const NamedAverage& average : part.averages) average.average->update();
   }
-  const bool is_wanted = run.agree_on_wishes();
+  const bool is_wanted = run.agree_on_requests();
   const std::int64_t every = run.options.save_every;
   const bool is_due = every > 0 && run.step % every == 0;
   if (run.step % kCheckReplicasEvery == 0 || !has_next()) run.compare_replicas();

@@ -6,21 +6,20 @@
 
 namespace tandem {
 
-// A sum of values that come one after the other, along the tree by which shm sums over ranks: neighbours first, then
-// neighbours of those. So it does not matter which of the values a rank has added up before the ranks do: as long as
-// that part is a subtree, the bits are the same.
+// The sum of a sequence of values along the same balanced binary tree by which shm sums over ranks: neighbours first,
+// then pairs of those. If the values of each rank are a subtree, the bits do not depend on the number of ranks.
 template <class Value, class Add>  // Add: sum of two values
 class TreeSum {
  public:
   explicit TreeSum(Add sum_of_two) : add_(std::move(sum_of_two)) {}
 
-  // As one counts in binary: two sums of equally many values become one.
+  // As in a binary counter: two sums of the same number of values are added.
   void add(Value value) {
     for (std::uint64_t n = count_++; (n & 1) != 0; n >>= 1) value = add_(take_last(), std::move(value));
     parts_.push_back(std::move(value));
   }
 
-  // Of at least one value; ends the sum.
+  // At least one value was added. Can be called once.
   Value total() {
     Value sum = take_last();
     while (!parts_.empty()) sum = add_(take_last(), std::move(sum));

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-// The sum of a, b, c, ... written with the brackets in which it was made.
+// The sum of a, b, c, ... written with brackets in the order of the additions.
 std::string sum_of(int count) {
   const auto bracket = [](const std::string& a, const std::string& b) { return "(" + a + b + ")"; };
   TreeSum<std::string, decltype(bracket)> sum(bracket);
@@ -22,7 +22,7 @@ TEST(TreeSum, AddsNeighboursFirst) {
   EXPECT_EQ(sum_of(8), "(((ab)(cd))((ef)(gh)))");
 }
 
-// As shm does over ranks: the left side is the largest power of two that leaves something for the right.
+// As shm sums over ranks: the left side has the largest power of two below the number of values.
 TEST(TreeSum, OfAnyCountHasAFullTreeOnTheLeft) {
   EXPECT_EQ(sum_of(3), "((ab)c)");
   EXPECT_EQ(sum_of(5), "(((ab)(cd))e)");

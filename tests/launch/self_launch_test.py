@@ -114,7 +114,7 @@ class Folder(SelfLaunchTest):
         self.addCleanup(os.close, folder)
         fcntl.flock(folder, fcntl.LOCK_EX)  # as a run holds it
         result = self.run_program("--nproc", "2", "--name", "busy")
-        self.assertIn("error: run folder: another run is writing to ", result.stderr)
+        self.assertRegex(result.stderr, rf"(?m)^error: .*{re.escape(str(self.runs / 'busy'))}.*\nhint: .*--name")
         self.assertEqual((self.runs / "busy/logs/launch.jsonl").read_text(), before)
 
     def test_is_another_one_for_each_of_two_that_start_at_once(self):
@@ -172,7 +172,7 @@ class Nothing(SelfLaunchTest):
         shutil.copy(PROGRAM, alone)
         result = self.run_program("--nproc", "2", program=alone, env={"PATH": "/nowhere"})
         self.assertEqual(result.returncode, 4)
-        self.assertRegex(result.stderr, rf"^error: more than one rank needs the launcher, and there is no {alone.parent}/tandem, ")
+        self.assertRegex(result.stderr, rf"^error: .*{re.escape(str(alone.parent))}/tandem .*PATH")
         self.assertIn(f"`tandem run -n 2 {alone} ...`", result.stderr)
         self.assert_nothing_made()
 
