@@ -118,9 +118,10 @@ TEST(Gan, ReducesInAPassTheParametersOfItsPartOnly) {
     Gan gan(accelerator);
     Counted bytes;
     train_gan(accelerator, gan, &bytes);
-    // One synchronized pass in each of 6 steps; a usage flag per parameter is sent with the gradients.
-    EXPECT_EQ(bytes.generator, 6 * 4 * (num_parameters(*gan.generator) + 4));
-    EXPECT_EQ(bytes.discriminator, 6 * 4 * (num_parameters(*gan.discriminator) + 6));
+    // One synchronized pass in each of 6 steps, of floats: each gradient takes a multiple of 16 (24, 8, 40 and 5 of the
+    // generator; 40, 8, 8, 1, 8 and 8 of the discriminator), and a usage flag per parameter is sent with them.
+    EXPECT_EQ(bytes.generator, 6 * 4 * (32 + 16 + 48 + 16 + 4));
+    EXPECT_EQ(bytes.discriminator, 6 * 4 * (48 + 16 + 16 + 16 + 16 + 16 + 6));
     check_replicas(*gan.generator, accelerator.comm());
     check_replicas(*gan.discriminator, accelerator.comm());
     check_replicas(*gan.teacher, accelerator.comm());
