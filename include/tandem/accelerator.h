@@ -235,7 +235,7 @@ class Accelerator {
   bool has_next();
   void begin_step(std::vector<BatchName> batches, std::chrono::nanoseconds waited);
   void next_batch();
-  StepResult train_part(std::string_view part, std::span<const detail::MicroBatch> batches,
+  StepResult train_part(std::string_view name, std::span<const detail::MicroBatch> batches,
                         const UpdateOptions& options);
   void end_step();
   void end_pass();

@@ -82,7 +82,7 @@ void check_model(const fs::path& from) {
 }
 
 fs::path find_model(const std::string& folder_or_name) {
-  const fs::path folder = folder_or_name;
+  fs::path folder = folder_or_name;
   if (fs::exists(folder / kModelConfigFile) || find_description(folder)) return folder;
   for (const fs::path& place : places_of(folder_or_name)) {
     if (fs::exists(place / kModelConfigFile)) return place;

@@ -40,7 +40,7 @@ class Step {
 
   // Autocast is on until `backward`.
   void begin_batch(const BatchName& name);
-  void backward(const Loss& loss);
+  void backward(const Loss& given);
   bool has_all() const { return num_done_ == num_batches_; }
 
   StepResult update(double lr, double max_norm);
