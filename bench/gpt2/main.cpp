@@ -13,6 +13,7 @@
 #include "comm/solo/solo.h"
 #include "gpt/moments.h"
 #include "models/gpt2/gpt2.h"
+#include "monitor/throughput.h"
 #include "run_bench.h"
 #include "train/rank_facts.h"
 
