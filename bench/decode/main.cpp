@@ -3,7 +3,7 @@
 //   build/bin/bench/decode --folder FOLDER --bf16      (FOLDER: decode_transformers.py --make)
 
 #include <ATen/Parallel.h>
-#include <tandem/safetensors.h>
+#include <tandem/checkpoint.h>
 #include <torch/torch.h>
 
 #include <filesystem>

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <tandem/accelerator_options.h>
-#include <tandem/autocast.h>
 #include <tandem/ema.h>
 #include <tandem/error.h>
 #include <tandem/evaluation.h>
 #include <tandem/event_log.h>
-#include <tandem/loss_scaler.h>
+#include <tandem/mixed_precision.h>
 #include <tandem/optimizer.h>
 #include <tandem/sampler.h>
 #include <tandem/train_step.h>
@@ -247,4 +246,4 @@ class Accelerator {
 
 }  // namespace tandem
 
-#include <tandem/training_loop.h>  // IWYU pragma: export
+#include <tandem/detail/training_loop.h>  // IWYU pragma: export

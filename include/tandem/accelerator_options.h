@@ -1,10 +1,7 @@
 #pragma once
 
-#include <tandem/batch_plan.h>
 #include <tandem/communicator.h>
 #include <tandem/ddp.h>
-#include <tandem/monitor_options.h>
-#include <tandem/precision.h>
 #include <tandem/run_options.h>
 #include <tandem/training.h>
 

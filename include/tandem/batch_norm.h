@@ -1,5 +1,6 @@
 #pragma once
 
+#include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/options/batchnorm.h>
 #include <torch/nn/pimpl.h>
@@ -9,6 +10,8 @@
 #include <utility>
 
 namespace tandem {
+
+class Communicator;
 
 // All-gathers a vector of statistics: one row per rank, in rank order.
 using StatisticsGather = std::function<torch::Tensor(const torch::Tensor& statistics)>;
@@ -42,5 +45,12 @@ class BatchNormImpl : public torch::nn::NormImplBase<0, BatchNormImpl, torch::nn
   StatisticsGather gather_;
 };
 TORCH_MODULE(BatchNorm);
+
+// Synchronizes every tandem::BatchNorm in `module`: its statistics are computed over the batches of all ranks. Every
+// rank calls it. A torch::nn::BatchNorm1d, 2d or 3d in the module is an Error that names it, and nothing is changed.
+//
+// The layers share a duplicate of `comm`, since their collectives and the buckets of DistributedDataParallel may be
+// called in different orders on different ranks. It lives as long as any of the layers, or an autograd graph with one.
+void convert_sync_batchnorm(torch::nn::Module& module, Communicator& comm);
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tandem/field.h>
+#include <tandem/detail/field.h>
 
 #include <filesystem>
 #include <functional>

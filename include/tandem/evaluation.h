@@ -1,6 +1,7 @@
 #pragma once
 
 #include <c10/core/GradMode.h>
+#include <tandem/detail/loop.h>
 #include <tandem/sampler.h>
 
 #include <cstddef>
@@ -71,30 +72,18 @@ class EvaluationBatches {
     if (is_in_round() && std::uncaught_exceptions() == num_exceptions_) rounds_.call_after_round();
   }
 
-  struct End {};
-  class Iterator {
-   public:
-    explicit Iterator(EvaluationBatches& batches) : batches_(&batches) {}
-    const Batch& operator*() const { return batches_->round_[batches_->index_]; }
-    Iterator& operator++() {
-      batches_->advance();
-      return *this;
-    }
-    bool operator==(End) const { return !batches_->is_in_round(); }
-
-   private:
-    EvaluationBatches* batches_;
-  };
-
-  Iterator begin() {
+  detail::LoopIterator<EvaluationBatches> begin() {
     rewind();
     rounds_.begin();
     read_round();
-    return Iterator(*this);
+    return detail::LoopIterator(*this);
   }
-  End end() const { return {}; }
+  detail::LoopEnd end() const { return {}; }
 
  private:
+  friend class detail::LoopIterator<EvaluationBatches>;
+  const Batch& current() const { return round_[index_]; }
+  bool is_over() const { return !is_in_round(); }
   bool is_in_round() const { return index_ < round_.size(); }
   void rewind() { samples_.set_state({.seed = samples_.state().seed, .epoch = 0, .cursor = 0}); }
 

@@ -2,9 +2,7 @@
 
 #include <tandem/accelerator.h>
 #include <tandem/accelerator_options.h>
-#include <tandem/autocast.h>
 #include <tandem/batch_norm.h>
-#include <tandem/batch_plan.h>
 #include <tandem/checkpoint.h>
 #include <tandem/checkpoint_folder.h>
 #include <tandem/communicator.h>
@@ -15,21 +13,16 @@
 #include <tandem/error.h>
 #include <tandem/evaluation.h>
 #include <tandem/event_log.h>
-#include <tandem/length_order.h>
 #include <tandem/loader.h>
-#include <tandem/loss_scaler.h>
 #include <tandem/metrics.h>
-#include <tandem/monitor_options.h>
+#include <tandem/mixed_precision.h>
 #include <tandem/optimizer.h>
-#include <tandem/precision.h>
 #include <tandem/random_key.h>
 #include <tandem/recompute.h>
 #include <tandem/run_options.h>
 #include <tandem/run_worker.h>
-#include <tandem/safetensors.h>
 #include <tandem/sampler.h>
 #include <tandem/schedule.h>
-#include <tandem/sync_batchnorm.h>
 #include <tandem/train_step.h>
 #include <tandem/training.h>
 #include <tandem/units.h>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tandem/ddp.h>
-#include <tandem/loss_scaler.h>
+#include <tandem/mixed_precision.h>
 #include <tandem/optimizer.h>
 #include <torch/types.h>
 

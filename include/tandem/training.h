@@ -1,11 +1,11 @@
 #pragma once
 
-#include <tandem/batch_plan.h>
 #include <tandem/checkpoint.h>
 #include <tandem/communicator.h>
 #include <tandem/ema.h>
-#include <tandem/loss_scaler.h>
+#include <tandem/mixed_precision.h>
 #include <tandem/optimizer.h>
+#include <tandem/run_options.h>
 #include <tandem/sampler.h>
 #include <tandem/train_step.h>
 #include <torch/nn/module.h>

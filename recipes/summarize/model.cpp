@@ -1,7 +1,7 @@
 #include "recipes/summarize/model.h"
 
+#include <tandem/checkpoint.h>
 #include <tandem/error.h>
-#include <tandem/safetensors.h>
 
 #include <optional>
 #include <utility>

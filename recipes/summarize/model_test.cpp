@@ -1,7 +1,7 @@
 #include "recipes/summarize/model.h"
 
 #include <gtest/gtest.h>
-#include <tandem/safetensors.h>
+#include <tandem/checkpoint.h>
 #include <torch/torch.h>
 
 #include "base/error_test.h"

@@ -1,6 +1,6 @@
 #include "recipes/summarize/train_parts.h"
 
-#include <tandem/length_order.h>
+#include <tandem/sampler.h>
 
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #include <ATen/autocast_mode.h>
-#include <tandem/autocast.h>
 #include <tandem/error.h>
+#include <tandem/mixed_precision.h>
 #include <torch/types.h>
 
 #include "base/cuda_driver.h"

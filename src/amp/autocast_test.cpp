@@ -1,6 +1,6 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
-#include <tandem/autocast.h>
+#include <tandem/mixed_precision.h>
 #include <torch/torch.h>
 
 #include "base/error_test.h"

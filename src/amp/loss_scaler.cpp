@@ -1,5 +1,5 @@
 #include <tandem/error.h>
-#include <tandem/loss_scaler.h>
+#include <tandem/mixed_precision.h>
 #include <torch/types.h>
 
 #include <algorithm>

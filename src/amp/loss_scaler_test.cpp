@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
-#include <tandem/autocast.h>
-#include <tandem/loss_scaler.h>
+#include <tandem/mixed_precision.h>
 #include <torch/torch.h>
 
 #include <cmath>

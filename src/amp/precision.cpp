@@ -1,4 +1,4 @@
-#include <tandem/precision.h>
+#include <tandem/run_options.h>
 
 #include "base/text.h"
 

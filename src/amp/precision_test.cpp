@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <tandem/precision.h>
+#include <tandem/run_options.h>
 
 #include "base/error_test.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tandem/safetensors.h>
+#include <tandem/checkpoint.h>
 
 #include <vector>
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <tandem/config.h>
+#include <tandem/detail/field.h>
 #include <tandem/error.h>
-#include <tandem/field.h>
 
 #include <span>
 #include <string>

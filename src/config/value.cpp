@@ -1,4 +1,4 @@
-#include <tandem/value.h>
+#include <tandem/detail/value.h>
 
 #include "base/text.h"
 

@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <tandem/value.h>
+#include <tandem/detail/value.h>
 
 #include <bit>
 #include <cmath>

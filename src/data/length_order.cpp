@@ -1,6 +1,6 @@
 #include <tandem/error.h>
-#include <tandem/length_order.h>
 #include <tandem/random_key.h>
+#include <tandem/sampler.h>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <tandem/length_order.h>
+#include <tandem/sampler.h>
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include <tandem/monitor_options.h>
+#include <tandem/run_options.h>
 
 namespace tandem {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tandem/monitor_options.h>
+#include <tandem/run_options.h>
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "recipe/trained_options.h"
 
-#include <tandem/autocast.h>
 #include <tandem/error.h>
+#include <tandem/mixed_precision.h>
 
 #include <set>
 #include <string>

@@ -4,9 +4,7 @@
 #include <c10/core/ScalarType.h>
 #include <tandem/checkpoint.h>
 #include <tandem/communicator.h>
-#include <tandem/precision.h>
 #include <tandem/run_options.h>
-#include <tandem/safetensors.h>
 #include <torch/nn/module.h>
 
 #include <filesystem>

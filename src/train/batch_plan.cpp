@@ -1,5 +1,5 @@
-#include <tandem/batch_plan.h>
 #include <tandem/error.h>
+#include <tandem/run_options.h>
 
 #include <bit>
 #include <utility>

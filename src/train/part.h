@@ -1,8 +1,8 @@
 #pragma once
 
-#include <tandem/autocast.h>
 #include <tandem/ema.h>
 #include <tandem/event_log.h>
+#include <tandem/mixed_precision.h>
 #include <tandem/training.h>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include <tandem/ddp.h>
 #include <tandem/optimizer.h>
-#include <tandem/precision.h>
+#include <tandem/run_options.h>
 #include <tandem/units.h>
 #include <torch/types.h>
 

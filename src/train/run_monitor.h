@@ -1,10 +1,8 @@
 #pragma once
 
-#include <tandem/batch_plan.h>
 #include <tandem/communicator.h>
 #include <tandem/event_log.h>
-#include <tandem/monitor_options.h>
-#include <tandem/precision.h>
+#include <tandem/run_options.h>
 #include <tandem/train_step.h>
 #include <unistd.h>
 

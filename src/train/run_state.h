@@ -1,7 +1,7 @@
 #pragma once
 
-#include <tandem/batch_plan.h>
 #include <tandem/communicator.h>
+#include <tandem/run_options.h>
 #include <tandem/sampler.h>
 #include <tandem/training.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tandem/autocast.h>
+#include <tandem/mixed_precision.h>
 #include <tandem/train_step.h>
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 #include <tandem/batch_norm.h>
 #include <tandem/error.h>
-#include <tandem/sync_batchnorm.h>
 
 #include <memory>
 #include <string>

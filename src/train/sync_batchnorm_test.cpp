@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 #include <tandem/batch_norm.h>
 #include <tandem/error.h>
-#include <tandem/sync_batchnorm.h>
 #include <torch/torch.h>
 
 #include <numeric>

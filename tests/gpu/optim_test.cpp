@@ -1,5 +1,4 @@
-#include <tandem/autocast.h>
-#include <tandem/loss_scaler.h>
+#include <tandem/mixed_precision.h>
 #include <tandem/optimizer.h>
 #include <torch/torch.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tandem/communicator.h>
-#include <tandem/precision.h>
+#include <tandem/mixed_precision.h>
 
 #include <array>
 #include <utility>

@@ -1,10 +1,10 @@
 // Compares ranks with one process and with PyTorch's DistributedDataParallel; reference values: make_reference.py.
 
 #include <gtest/gtest.h>
+#include <tandem/batch_norm.h>
 #include <tandem/communicator.h>
 #include <tandem/ddp.h>
 #include <tandem/sampler.h>
-#include <tandem/sync_batchnorm.h>
 #include <torch/torch.h>
 
 #include <fstream>

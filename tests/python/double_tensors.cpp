@@ -1,5 +1,4 @@
 #include <tandem/checkpoint.h>
-#include <tandem/safetensors.h>
 #include <torch/torch.h>
 
 // double_tensors FROM TO [FOLDER]: reads a safetensors file and writes one in which every tensor is added to itself;

@@ -1,5 +1,5 @@
+#include <tandem/checkpoint.h>
 #include <tandem/config.h>
-#include <tandem/safetensors.h>
 #include <torch/torch.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tandem/value.h>
+#include <tandem/detail/value.h>
 
 #include <cstdint>
 #include <map>

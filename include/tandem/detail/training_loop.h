@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tandem/accelerator.h>
+#include <tandem/detail/loop.h>
 
 #include <chrono>
 #include <cstdint>
@@ -9,27 +10,6 @@
 #include <vector>
 
 namespace tandem {
-namespace detail {
-
-// The end iterator of a loop, which itself knows when it is over.
-struct LoopEnd {};
-
-template <class Loop>
-class LoopIterator {
- public:
-  explicit LoopIterator(Loop& loop) : loop_(&loop) {}
-  decltype(auto) operator*() const { return loop_->current(); }
-  LoopIterator& operator++() {
-    loop_->advance();
-    return *this;
-  }
-  bool operator==(LoopEnd) const { return loop_->is_over(); }
-
- private:
-  Loop* loop_;
-};
-
-}  // namespace detail
 
 // Reads the steps of a run, one by one.
 template <class Samples>
