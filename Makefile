@@ -28,7 +28,7 @@ TORCH_OPTION = $(if $(filter tsan,$(PRESET)),,-DTANDEM_TORCH="$$torch")
 help:  ## list the targets
 	@echo "usage: make TARGET"; echo
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' | expand -t 12 | sed 's/^/  /'
-	@echo; echo "variables: PRESET=release|dev  CXX=g++-11  TORCH_DIR=folder  PYTHON=python3  PREFIX=folder  ONLY=name  JOBS=n"
+	@echo; echo "variables: PRESET=release|dev|debug  CXX=g++-11  TORCH_DIR=folder  PYTHON=python3  PREFIX=folder  ONLY=name  JOBS=n"
 
 setup:  ## install what is missing: Debian packages, and torch in .venv unless there is one
 	@tools/setup.sh
@@ -41,7 +41,7 @@ configure: setup
 	  touch $(BUILD)/build.ninja; \
 	fi
 
-build: configure  ## build everything (PRESET=dev: warnings are errors; CXX=g++-11: another compiler)
+build: configure  ## build everything (PRESET=dev: warnings are errors; PRESET=debug: for a debugger; CXX=g++-11: another compiler)
 	@cmake --build $(BUILD) --parallel $(JOBS)
 
 demo: configure  ## two ranks learn to summarize dialogues, are scored and write summaries: in runs/

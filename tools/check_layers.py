@@ -48,7 +48,6 @@ PUBLIC_HEADERS = {
     "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
-ALL_OF_TORCH = "torch/torch.h"  # 10 s in every object
 TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text"}
 TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors; of train, what comes before
     r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
@@ -59,6 +58,7 @@ LINKED = ("include/", "src/", "models/", "recipes/")
 TESTS = ("*_test.cpp", "*_test.cu", "*_test.h", "tests/*")
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "CLI/": ("src/config/flags.cpp",), "nlohmann/": ("src/base/json.cpp",), "yaml-cpp/": ("src/config/yaml.cpp",),
+    "torch/torch.h": ("examples/*",),  # 10 s in every object; include the headers that are used
     "gtest/": TESTS, "gmock/": TESTS, "fmt/": (), "spdlog/": (), "glog/": (), "gloo/": (), "google/protobuf/": (),
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
@@ -117,9 +117,6 @@ def is_torch_free(path: str) -> bool:
 
 
 def wrong_torch(path: str, name: str) -> str | None:
-    is_in_library = module_of(path) != "examples" and not any(fnmatch(path, tests) for tests in TESTS)
-    if name == ALL_OF_TORCH and is_in_library and not is_torch_free(path):
-        return f"{name} is for tests, examples and benchmarks; include the headers of torch that are used"
     is_torch_header = name in PUBLIC_HEADERS and not is_torch_free("include/" + name)
     brings_torch = name.startswith(TORCH) or is_torch_header
     return f"{path} is free of torch and may not include {name}" if is_torch_free(path) and brings_torch else None

@@ -3,7 +3,7 @@
 //   tandem run -n 2 build/bin/bench/all_reduce --bytes 4096
 
 #include <tandem/tandem.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <string>

@@ -4,7 +4,7 @@
 
 #include <ATen/Parallel.h>
 #include <tandem/checkpoint.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <filesystem>
 #include <string>

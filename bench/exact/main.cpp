@@ -3,7 +3,7 @@
 //   tandem run -n 2 build/bin/bench/exact
 
 #include <tandem/tandem.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,7 @@
 #include "gpt/model.h"
 
+#include <torch/nn/functional/loss.h>
+
 namespace tandem::bench {
 
 using torch::indexing::None;

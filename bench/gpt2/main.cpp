@@ -3,7 +3,8 @@
 //   build/bin/bench/gpt2 --precision fp16 --batch-size 16
 
 #include <tandem/tandem.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <string>

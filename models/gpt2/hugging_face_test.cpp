@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <string>
 

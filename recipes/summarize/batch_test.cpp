@@ -1,7 +1,7 @@
 #include "recipes/summarize/batch.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "models/gpt2/gpt2.h"
 

@@ -1,7 +1,8 @@
 #include "recipes/summarize/evaluation.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "base/error_test.h"
 #include "base/text.h"

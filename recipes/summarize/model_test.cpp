@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <tandem/checkpoint.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "base/error_test.h"
 #include "base/temp_test.h"

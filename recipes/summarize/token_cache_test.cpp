@@ -16,33 +16,33 @@ const std::vector<SummarySample> kRows = {{"0", "s", "a"},
                                           {"2", "b\xff", "123456789"},
                                           {"3", "b\xff", "y"}};
 
-SampleEncoder encoder(std::int64_t context = 40, const std::string& prefix = "p") {
+SampleEncoder cached_encoder(std::int64_t context = 40, const std::string& prefix = "p") {
   return {small_tokenizer(), {.prefix = prefix, .marker = "am"}, context};
 }
 
 TEST(TokenCache, IsNamedByAllThatDecidesTheTokens) {
-  const fs::path path = token_path("f", encoder(), kRows);
+  const fs::path path = token_path("f", cached_encoder(), kRows);
   EXPECT_EQ(path.parent_path(), "f");
-  EXPECT_EQ(token_path("f", encoder(), kRows), path);
-  EXPECT_NE(token_path("f", encoder(41), kRows), path);
-  EXPECT_NE(token_path("f", encoder(40, "q"), kRows), path);
+  EXPECT_EQ(token_path("f", cached_encoder(), kRows), path);
+  EXPECT_NE(token_path("f", cached_encoder(41), kRows), path);
+  EXPECT_NE(token_path("f", cached_encoder(40, "q"), kRows), path);
   std::vector<SummarySample> other = kRows;
   other[3].summary = "z";
-  EXPECT_NE(token_path("f", encoder(), other), path);
+  EXPECT_NE(token_path("f", cached_encoder(), other), path);
   other = kRows;
   other[0].dialogue = "";
   other[0].summary = "sa";  // the same bytes with another boundary
-  EXPECT_NE(token_path("f", encoder(), other), path);
+  EXPECT_NE(token_path("f", cached_encoder(), other), path);
   Vocabulary vocabulary = small_tokenizer().vocabulary();
   vocabulary.merges.clear();
   vocabulary.tokens.pop_back();
-  EXPECT_NE(token_path("f", SampleEncoder(Tokenizer(vocabulary), encoder().prompt(), 40), kRows), path);
+  EXPECT_NE(token_path("f", SampleEncoder(Tokenizer(vocabulary), cached_encoder().prompt(), 40), kRows), path);
 }
 
 TEST(TokenCache, CountsWhatBecameOfTheRows) {
   const TempFolder folder;
   const fs::path path = fs::path(folder.path()) / "tokens";
-  SampleEncoder small = encoder();
+  SampleEncoder small = cached_encoder();
   make_token_file(path, small, kRows);
   const TokenFile file(path);
   EXPECT_EQ(file.size(), 3);
@@ -55,7 +55,7 @@ TEST(TokenCache, CountsWhatBecameOfTheRows) {
 TEST(TokenCache, IsMadeOnce) {
   const TempFolder folder;
   const fs::path path = fs::path(folder.path()) / "tokens";
-  SampleEncoder small = encoder();
+  SampleEncoder small = cached_encoder();
   make_token_file(path, small, kRows);
   const auto made = fs::last_write_time(path);
   make_token_file(path, small, {});

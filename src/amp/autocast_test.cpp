@@ -1,7 +1,9 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 #include <tandem/mixed_precision.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "base/error_test.h"
 

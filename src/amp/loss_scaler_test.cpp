@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <tandem/mixed_precision.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <cstdint>

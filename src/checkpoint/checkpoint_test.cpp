@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 #include <tandem/checkpoint.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <filesystem>
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <tandem/communicator.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <sys/resource.h>
 

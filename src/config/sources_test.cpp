@@ -52,25 +52,25 @@ const ProgramText kJob{.name = "job",
                        .environment_prefix = "TANDEM_TEST_JOB_",
                        .refused = {{"use-fsdp", "FSDP is out of scope", "run the real tool"}}};
 
-JobOptions load(const Args& args) {
+JobOptions load_job(const Args& args) {
   JobOptions options;
   load_config(options, args, kJob);
   return options;
 }
 
 // "kind: message | hint" of the Error.
-std::string failure_of(const Args& args) {
-  const Error error = error_of([&] { load(args); });
+std::string job_failure(const Args& args) {
+  const Error error = error_of([&] { load_job(args); });
   return std::string(kind_name(error.kind())) + ": " + error.message() + " | " + error.hint();
 }
 
 TEST(Section, WithoutANameKeepsTheNamesOfItsFieldsPlain) {
-  EXPECT_EQ(load({"--max-restarts", "3"}).life.max_restarts, 3);
+  EXPECT_EQ(load_job({"--max-restarts", "3"}).life.max_restarts, 3);
   const TempFile file("max_restarts: 4\nkeep: true\n");
-  const JobOptions options = load({"--config", file.path()});
+  const JobOptions options = load_job({"--config", file.path()});
   EXPECT_EQ(options.life.max_restarts, 4);
   EXPECT_TRUE(options.life.keep);
-  EXPECT_EQ(failure_of({"--max-restarts=-1"}), "usage: max-restarts is negative (--max-restarts) | try 3");
+  EXPECT_EQ(job_failure({"--max-restarts=-1"}), "usage: max-restarts is negative (--max-restarts) | try 3");
 }
 
 TEST(Section, IsATitleInHelpAfterThePlainFlags) {
@@ -95,7 +95,7 @@ TEST(EnvironmentPrefix, PutsVariablesOverTheFileAndFlagsOverVariables) {
   const TempVariable restarts("TANDEM_TEST_JOB_MAX_RESTARTS", "5");
   const TempVariable name("TANDEM_TEST_JOB_NAME", "variable");
   const TempFile file("max-restarts: 4\nname: file\n");
-  const JobOptions options = load({"--config", file.path(), "--name", "flag"});
+  const JobOptions options = load_job({"--config", file.path(), "--name", "flag"});
   EXPECT_EQ(options.life.max_restarts, 5);
   EXPECT_EQ(options.name, "flag");
 }
@@ -113,22 +113,22 @@ TEST(EnvironmentPrefix, TakesLongAliasesSwitchesAndLists) {
   const TempVariable keep("TANDEM_TEST_JOB_KEEP", "1");
   const TempVariable ranks("TANDEM_TEST_JOB_RANKS", "0,11");
   const TempVariable set("TANDEM_TEST_JOB_SET", "A=1,2");
-  const JobOptions options = load({});
+  const JobOptions options = load_job({});
   EXPECT_EQ(options.life.max_restarts, 6);
   EXPECT_TRUE(options.life.keep);
   EXPECT_EQ(options.ranks, (std::vector<int>{0, 11}));
   EXPECT_EQ(options.set.items, Args{"A=1,2"});
-  EXPECT_FALSE(load({"--no-keep"}).life.keep);
+  EXPECT_FALSE(load_job({"--no-keep"}).life.keep);
 }
 
 TEST(EnvironmentPrefix, NamesTheVariableInErrors) {
   {
     const TempVariable keep("TANDEM_TEST_JOB_KEEP", "maybe");
     EXPECT_TRUE(
-        says(failure_of({}), {"config: job: TANDEM_TEST_JOB_KEEP", "'maybe'", "true or false", "default false"}));
+        says(job_failure({}), {"config: job: TANDEM_TEST_JOB_KEEP", "'maybe'", "true or false", "default false"}));
   }
   const TempVariable restarts("TANDEM_TEST_JOB_MAX_RESTARTS", "-1");
-  EXPECT_EQ(failure_of({}), "config: max-restarts is negative (TANDEM_TEST_JOB_MAX_RESTARTS) | try 3");
+  EXPECT_EQ(job_failure({}), "config: max-restarts is negative (TANDEM_TEST_JOB_MAX_RESTARTS) | try 3");
 }
 
 TEST(EnvironmentPrefix, ThatIsEmptyTakesNoVariable) {
@@ -141,24 +141,24 @@ TEST(EnvironmentPrefix, ThatIsEmptyTakesNoVariable) {
 }
 
 TEST(RepeatedFlag, IsOneWholeItemEachTime) {
-  EXPECT_EQ(load({"-x", "A=1,2", "--set=B=[3]", "--set", ""}).set.items, (Args{"A=1,2", "B=[3]", ""}));
-  EXPECT_EQ(load({"-x", "[a,b]"}).set.items, Args{"[a,b]"});
+  EXPECT_EQ(load_job({"-x", "A=1,2", "--set=B=[3]", "--set", ""}).set.items, (Args{"A=1,2", "B=[3]", ""}));
+  EXPECT_EQ(load_job({"-x", "[a,b]"}).set.items, Args{"[a,b]"});
   const TempFile list("set: [A=1, \"B=2,3\"]\n");
-  EXPECT_EQ(load({"--config", list.path()}).set.items, (Args{"A=1", "B=2,3"}));
-  EXPECT_EQ(load({"--config", list.path(), "-x", "C=3"}).set.items, Args{"C=3"});
+  EXPECT_EQ(load_job({"--config", list.path()}).set.items, (Args{"A=1", "B=2,3"}));
+  EXPECT_EQ(load_job({"--config", list.path(), "-x", "C=3"}).set.items, Args{"C=3"});
 }
 
 TEST(RepeatedFlag, IsOneTextOrAListInAFileAndAVariable) {
   const TempFile text("set: A=1,2\n");
-  EXPECT_EQ(load({"--config", text.path()}).set.items, Args{"A=1,2"});
+  EXPECT_EQ(load_job({"--config", text.path()}).set.items, Args{"A=1,2"});
   const TempVariable list("TANDEM_TEST_JOB_SET", "[A=1, B=2]");
-  EXPECT_EQ(load({}).set.items, (Args{"A=1", "B=2"}));
+  EXPECT_EQ(load_job({}).set.items, (Args{"A=1", "B=2"}));
 }
 
 TEST(Refusal, OfAnUnknownFlagIsASentenceOfItsOwn) {
-  EXPECT_EQ(failure_of({"--use_fsdp"}), "usage: job: --use_fsdp: FSDP is out of scope | run the real tool");
-  EXPECT_EQ(failure_of({"--use-fsdp-now=3"}), "usage: job: --use-fsdp-now: FSDP is out of scope | run the real tool");
-  EXPECT_TRUE(says(failure_of({"--fsdp"}), {"usage: job: ", "--fsdp", "`job --help`"}));
+  EXPECT_EQ(job_failure({"--use_fsdp"}), "usage: job: --use_fsdp: FSDP is out of scope | run the real tool");
+  EXPECT_EQ(job_failure({"--use-fsdp-now=3"}), "usage: job: --use-fsdp-now: FSDP is out of scope | run the real tool");
+  EXPECT_TRUE(says(job_failure({"--fsdp"}), {"usage: job: ", "--fsdp", "`job --help`"}));
 }
 
 TEST(Refusal, OfAKeyIsForOneThatSaysSomething) {
@@ -177,9 +177,9 @@ TEST(Refusal, OfAKeyIsForOneThatSaysSomething) {
 
 TEST(Optional, TakesAnEmptyMapForNone) {
   const TempFile file("note: {}\n");
-  EXPECT_EQ(load({"--config", file.path()}).note, std::nullopt);
+  EXPECT_EQ(load_job({"--config", file.path()}).note, std::nullopt);
   const TempFile wrong("name: {}\n");
-  EXPECT_TRUE(says(failure_of({"--config", wrong.path()}), {"config: ", wrong.path(), ":1: name", "section"}));
+  EXPECT_TRUE(says(job_failure({"--config", wrong.path()}), {"config: ", wrong.path(), ":1: name", "section"}));
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <tandem/ddp.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <memory>
 #include <string>

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <tandem/ddp.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
 
 #include "base/error_test.h"
 #include "ddp/weighted_sum_test.h"

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <tandem/ddp.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <initializer_list>

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 #include <tandem/ddp.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <csignal>

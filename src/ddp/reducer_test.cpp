@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <tandem/ddp.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <functional>
 #include <initializer_list>

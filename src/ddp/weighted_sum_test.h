@@ -1,7 +1,8 @@
 #pragma once
 
 #include <tandem/ddp.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <limits>

@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 #include <tandem/batch_norm.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/serialize.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <barrier>
 #include <string>

@@ -1,7 +1,12 @@
 #include "kernels/huge_pages.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cstdio>
 #include <fstream>

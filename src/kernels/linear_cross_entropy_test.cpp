@@ -3,7 +3,9 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <functional>
 

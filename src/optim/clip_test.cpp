@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <tandem/optimizer.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <cstdint>

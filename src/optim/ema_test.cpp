@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 #include <tandem/ema.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <string>
 

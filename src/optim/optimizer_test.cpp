@@ -1,7 +1,13 @@
 #include <gtest/gtest.h>
 #include <tandem/error.h>
 #include <tandem/optimizer.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/optimizer.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cstdint>
 #include <functional>

@@ -1,7 +1,8 @@
 #include "recipe/trained_options.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include "base/error_test.h"
 #include "base/temp_test.h"

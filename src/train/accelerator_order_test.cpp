@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include <tandem/accelerator.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <initializer_list>
 #include <memory>

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <tandem/accelerator.h>
-#include <torch/torch.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <numeric>

@@ -2,7 +2,8 @@
 #include <tandem/communicator.h>
 #include <tandem/evaluation.h>
 #include <tandem/loader.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <stdexcept>
 #include <string>

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <tandem/train_step.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 #include <tandem/train_step.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <string>
 #include <vector>

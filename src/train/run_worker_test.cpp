@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 #include <tandem/error.h>
 #include <tandem/run_worker.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <filesystem>
 #include <new>

@@ -4,7 +4,11 @@
 #include <tandem/ddp.h>
 #include <tandem/sampler.h>
 #include <tandem/train_step.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace tandem {
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <tandem/training.h>
-#include <torch/torch.h>
 
 #include <cstdint>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include <tandem/train_step.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include <tandem/training.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <csignal>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 #include <tandem/checkpoint.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "base/temp_test.h"
 #include "gpu/gpu_test.h"

@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
 #include <nccl.h>
 #include <torch/csrc/cuda/nccl.h>
-#include <torch/torch.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
 
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 #include <tandem/batch_norm.h>
 #include <tandem/recompute.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "gpu/gpu_test.h"
 #include "kernels/linear_cross_entropy.h"

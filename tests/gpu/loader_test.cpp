@@ -1,5 +1,5 @@
 #include <tandem/loader.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <utility>

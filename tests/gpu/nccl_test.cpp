@@ -2,7 +2,8 @@
 #include <tandem/communicator.h>
 #include <tandem/ddp.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <csignal>
 #include <string>

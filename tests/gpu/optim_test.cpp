@@ -1,6 +1,7 @@
 #include <tandem/mixed_precision.h>
 #include <tandem/optimizer.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "train/rank_facts.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "base/text.h"
 #include "gpu/gpu_test.h"

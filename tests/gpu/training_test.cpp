@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 #include <tandem/training.h>
-#include <torch/torch.h>
 
 #include <set>
 #include <string>

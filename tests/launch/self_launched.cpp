@@ -1,7 +1,7 @@
 // A program that launches itself, for self_launch_test.py: each rank says where it is and what all ranks add up to.
 
 #include <tandem/tandem.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <csignal>
 #include <cstdlib>

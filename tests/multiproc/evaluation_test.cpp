@@ -3,7 +3,7 @@
 #include <tandem/evaluation.h>
 #include <tandem/loader.h>
 #include <tandem/metrics.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

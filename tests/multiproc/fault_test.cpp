@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <tandem/ddp.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <array>
 

@@ -2,7 +2,12 @@
 #include <tandem/accelerator.h>
 #include <tandem/checkpoint.h>
 #include <tandem/ddp.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <filesystem>
 #include <iostream>

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 #include <tandem/ddp.h>
 #include <tandem/error.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <tandem/ema.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <array>
 #include <limits>

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 #include <tandem/sampler.h>
 #include <tandem/train_step.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,8 @@
 #include "multiproc/transport_contract.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include <cstdio>

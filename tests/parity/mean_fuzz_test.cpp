@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <tandem/communicator.h>
 #include <tandem/ddp.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <limits>
 #include <optional>

@@ -5,7 +5,12 @@
 #include <tandem/communicator.h>
 #include <tandem/ddp.h>
 #include <tandem/sampler.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/optimizer.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <fstream>
 #include <functional>

@@ -1,5 +1,5 @@
 #include <tandem/checkpoint.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 // double_tensors FROM TO [FOLDER]: reads a safetensors file and writes one in which every tensor is added to itself;
 // what has two names has them still. With a FOLDER, these tensors are also the model of a checkpoint of step 120 there.

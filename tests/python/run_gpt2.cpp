@@ -1,6 +1,6 @@
 #include <tandem/checkpoint.h>
 #include <tandem/config.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <filesystem>

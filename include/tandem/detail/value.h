@@ -203,7 +203,7 @@ struct ValueFormat<Repeated<Value>> {
     return items ? std::optional(Repeated<Value>{*std::move(items)}) : std::nullopt;
   }
   static Written write(const Repeated<Value>& value) { return List::write(value.items); }
-  static std::string allowed() { return ScalarFormat<Value>::allowed() + "; repeat the flag for more"; }
+  static std::string allowed() { return ScalarFormat<Value>::allowed().append("; repeat the flag for more"); }
 };
 
 template <class Value>
@@ -226,7 +226,7 @@ struct ValueFormat<std::optional<Value>> {
   static Written write(const std::optional<Value>& value) {
     return value ? ValueFormat<Value>::write(*value) : Written();
   }
-  static std::string allowed() { return ValueFormat<Value>::allowed() + ", or none"; }
+  static std::string allowed() { return ValueFormat<Value>::allowed().append(", or none"); }
 };
 
 }  // namespace tandem

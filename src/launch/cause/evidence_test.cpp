@@ -51,9 +51,9 @@ TEST(FindEvidence, KeepsTheWholeChainAndNamesItsLastError) {
   EXPECT_NE(evidence.traceback.find("KeyError: 'a.csv'\n\nThe above"), std::string::npos);
 }
 
-constexpr std::string_view kOwn =
+constexpr std::string_view kOwnTraceback =
     "Traceback (most recent call last):\n  File \"t.py\", line 3, in step\nKeyError: 'labels'\n";
-constexpr std::string_view kPeer =
+constexpr std::string_view kPeerTraceback =
     "Traceback (most recent call last):\n  File \"t.py\", line 9, in <module>\n"
     "RuntimeError: [../gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:23943. This is typically "
     "caused "
@@ -61,11 +61,11 @@ constexpr std::string_view kPeer =
 constexpr std::string_view kDuring = "\nDuring handling of the above exception, another exception occurred:\n\n";
 
 TEST(FindEvidence, BlamesTheErrorThatCameBeforeTheLossOfAPeer) {
-  const Evidence in_finally = find_evidence(str(kOwn, kDuring, kPeer));
+  const Evidence in_finally = find_evidence(str(kOwnTraceback, kDuring, kPeerTraceback));
   EXPECT_EQ(in_finally.error, "KeyError: 'labels'");
   EXPECT_FALSE(in_finally.about_peer);
   const Evidence at_exit =
-      find_evidence(str(kOwn,
+      find_evidence(str(kOwnTraceback,
                         "terminate called after throwing an instance of 'c10::DistBackendError'\n"
                         "  what():  [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4)\n"));
   EXPECT_EQ(at_exit.error, "KeyError: 'labels'");
@@ -73,8 +73,9 @@ TEST(FindEvidence, BlamesTheErrorThatCameBeforeTheLossOfAPeer) {
 }
 
 TEST(FindEvidence, SeesALostPeerBehindAnotherException) {
-  const Evidence evidence = find_evidence(
-      str(kPeer, kDuring, "Traceback (most recent call last):\n  File \"t.py\", line 12\nRuntimeError: cannot save\n"));
+  const Evidence evidence =
+      find_evidence(str(kPeerTraceback, kDuring,
+                        "Traceback (most recent call last):\n  File \"t.py\", line 12\nRuntimeError: cannot save\n"));
   EXPECT_EQ(evidence.error, "RuntimeError: cannot save");
   EXPECT_TRUE(evidence.about_peer);
 }
@@ -182,8 +183,8 @@ TEST(FindEvidence, FallsBackToALineThatSpeaksOfAnError) {
 TEST(FindEvidence, IgnoresWhatWasHandledLongAgo) {
   std::string steps;
   for (int i = 0; i < 70; ++i) steps += str("step ", i, '\n');
-  EXPECT_EQ(error_of(str(kOwn, steps)), "");
-  const Evidence before_a_few = find_evidence(str(kOwn, steps.substr(0, steps.find("step 20\n"))));
+  EXPECT_EQ(error_of(str(kOwnTraceback, steps)), "");
+  const Evidence before_a_few = find_evidence(str(kOwnTraceback, steps.substr(0, steps.find("step 20\n"))));
   EXPECT_EQ(before_a_few.error, "KeyError: 'labels'");
   EXPECT_FALSE(before_a_few.at_end);
 }
@@ -199,8 +200,9 @@ TEST(FindEvidence, LooksPastLinesOfLibrariesAndOtherThreads) {
 }
 
 TEST(FindEvidence, SurvivesCutsBytesAndProgressBars) {
-  EXPECT_EQ(error_of(str("er\", line 3\n", std::string(3, '\0'), "\xff\xfe 10%|#  |\r 20%|## |\x1b[A\n", kOwn)),
-            "KeyError: 'labels'");
+  EXPECT_EQ(
+      error_of(str("er\", line 3\n", std::string(3, '\0'), "\xff\xfe 10%|#  |\r 20%|## |\x1b[A\n", kOwnTraceback)),
+      "KeyError: 'labels'");
   EXPECT_EQ(error_of("Traceback (most recent call last):\n  File \"t.py\", line 3, in"), "");
   EXPECT_EQ(error_of("[rank"), "");
   EXPECT_EQ(error_of("[rank12"), "");
@@ -208,7 +210,8 @@ TEST(FindEvidence, SurvivesCutsBytesAndProgressBars) {
 }
 
 TEST(FindEvidence, TakesTheAbortAfterAnExceptionForItsEnd) {
-  const Evidence evidence = find_evidence(str(kOwn, "Fatal Python error: Aborted\n\n  File \"t.py\", line 1 in f\n"));
+  const Evidence evidence =
+      find_evidence(str(kOwnTraceback, "Fatal Python error: Aborted\n\n  File \"t.py\", line 1 in f\n"));
   EXPECT_EQ(evidence.error, "KeyError: 'labels'");
   EXPECT_TRUE(
       evidence.traceback.ends_with("KeyError: 'labels'\nFatal Python error: Aborted\n\n  File \"t.py\", line 1 in f"));

@@ -11,10 +11,10 @@
 namespace tandem {
 namespace {
 
-constexpr const char* kOwn =
+constexpr const char* kOwnOutput =
     "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"t.py\", line 8, in <module>\n[rank1]: ValueError: "
     "boom\n";
-constexpr const char* kPeer =
+constexpr const char* kPeerOutput =
     "Traceback (most recent call last):\n  File \"t.py\", line 9\n"
     "RuntimeError: [../gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:23943.\n";
 
@@ -36,8 +36,8 @@ RankEnd stopped(int rank, const std::string& output = "") {
 }
 
 TEST(ReportFailure, TellsTheCauseTheOthersAndTheLog) {
-  const std::vector<RankEnd> ends = {ended(0, {.code = 1}, kPeer), ended(1, {.code = 1}, kOwn),
-                                     ended(2, {.code = 1}, kPeer), stopped(5)};
+  const std::vector<RankEnd> ends = {ended(0, {.code = 1}, kPeerOutput), ended(1, {.code = 1}, kOwnOutput),
+                                     ended(2, {.code = 1}, kPeerOutput), stopped(5)};
   const FailureReport report = report_failure(ends, {}, "LOGS");
   EXPECT_EQ(lacks(report.text, {"tandem: rank 1 failed: exit code 1 (after 2.3 s, peak memory 312 MiB)\n",
                                 "  Traceback (most recent call last):\n    File \"t.py\", line 8, in <module>\n",
@@ -48,7 +48,7 @@ TEST(ReportFailure, TellsTheCauseTheOthersAndTheLog) {
 }
 
 TEST(ReportFailure, SaysTheSameToMachines) {
-  const std::vector<RankEnd> ends = {ended(0, {.code = 1}, kPeer), ended(1, {.signal = SIGSEGV}, ""), stopped(2),
+  const std::vector<RankEnd> ends = {ended(0, {.code = 1}, kPeerOutput), ended(1, {.signal = SIGSEGV}, ""), stopped(2),
                                      stopped(3)};
   const Json json = report_failure(ends, {}, "LOGS").json;
   EXPECT_EQ(json.at("rank").as_integer(), 1);
@@ -80,13 +80,14 @@ TEST(ReportFailure, IndentsTheHint) {
 }
 
 TEST(ReportFailure, SaysThatOurSignalCutAnErrorShort) {
-  const FailureReport report = report_failure(std::vector{ended(0, {.code = 1}, kPeer), stopped(1, kOwn)}, {}, "");
+  const FailureReport report =
+      report_failure(std::vector{ended(0, {.code = 1}, kPeerOutput), stopped(1, kOwnOutput)}, {}, "");
   EXPECT_EQ(lacks(report.text, {"tandem: rank 1 failed: ", "stopped by tandem (after", "ValueError: boom"}), "");
   EXPECT_EQ(report.exit_code, 1);
 }
 
 TEST(ReportFailure, NamesTheRankThatAllTheOthersWaitedFor) {
-  const FailureReport report = report_failure(std::vector{ended(0, {.code = 1}, kPeer), stopped(1)}, {}, "");
+  const FailureReport report = report_failure(std::vector{ended(0, {.code = 1}, kPeerOutput), stopped(1)}, {}, "");
   EXPECT_EQ(lacks(report.text, {"tandem: rank 0 failed", "tandem: rank 1 had not failed"}), "");
 }
 

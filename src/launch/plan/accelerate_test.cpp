@@ -20,13 +20,13 @@ SettledOptions settle(const Args& args, Dialect dialect = Dialect::Tandem, const
   return settle_accelerate(options, dialect, variable);
 }
 
-std::string failure_of(const Args& args) {
+std::string accelerate_failure(const Args& args) {
   return failure_text([&] { settle(args); });
 }
 
 std::string failure_in_file(const std::string& text) {
   const TempFile file(text);
-  return replace_all(failure_of({"--config_file", file.path()}), file.path(), "FILE");
+  return replace_all(accelerate_failure({"--config_file", file.path()}), file.path(), "FILE");
 }
 
 // As `accelerate config` 1.15.0 writes it for two GPUs.
@@ -91,37 +91,41 @@ TEST(AccelerateFlags, FillTheGroupsThatTandemReads) {
 }
 
 TEST(AccelerateFlags, ThatContradictTandemsOwnAreRefusedByBothNames) {
-  EXPECT_EQ(lacks(failure_of({"-n", "2", "--num_processes", "4"}),
+  EXPECT_EQ(lacks(accelerate_failure({"-n", "2", "--num_processes", "4"}),
                   {"config: ", "nproc-per-node is 2", "num-processes is 4", "1 host"}),
             "");
-  EXPECT_EQ(failure_of({"-n", "2", "--num_processes", "4", "--num_machines", "2"}), "no error");
-  EXPECT_EQ(
-      lacks(failure_of({"--nnodes", "2", "--num_machines", "3"}), {"config: ", "nnodes is 2", "num-machines is 3"}),
-      "");
-  EXPECT_EQ(lacks(failure_of({"--master-addr", "a", "--main_process_ip", "b"}),
+  EXPECT_EQ(accelerate_failure({"-n", "2", "--num_processes", "4", "--num_machines", "2"}), "no error");
+  EXPECT_EQ(lacks(accelerate_failure({"--nnodes", "2", "--num_machines", "3"}),
+                  {"config: ", "nnodes is 2", "num-machines is 3"}),
+            "");
+  EXPECT_EQ(lacks(accelerate_failure({"--master-addr", "a", "--main_process_ip", "b"}),
                   {"config: ", "master-addr is a", "main-process-ip is b"}),
             "");
-  EXPECT_EQ(lacks(failure_of({"--device", "0", "--cpu"}), {"config: ", "device is 0", "cpu"}), "");
+  EXPECT_EQ(lacks(accelerate_failure({"--device", "0", "--cpu"}), {"config: ", "device is 0", "cpu"}), "");
 }
 
 TEST(AccelerateFlags, AreRefusedOutOfRange) {
-  EXPECT_EQ(lacks(failure_of({"--num_processes", "3", "--num_machines", "2"}),
+  EXPECT_EQ(lacks(accelerate_failure({"--num_processes", "3", "--num_machines", "2"}),
                   {"config: ", "num-processes is 3", "2 hosts", "try 2"}),
             "");
-  EXPECT_EQ(lacks(failure_of({"--num_processes", "0"}), {"usage: ", "num-processes is 0", "1 (--num-processes)"}), "");
-  EXPECT_EQ(lacks(failure_of({"--mixed_precision", "fp8"}),
+  EXPECT_EQ(
+      lacks(accelerate_failure({"--num_processes", "0"}), {"usage: ", "num-processes is 0", "1 (--num-processes)"}),
+      "");
+  EXPECT_EQ(lacks(accelerate_failure({"--mixed_precision", "fp8"}),
                   {"usage: ", "mixed-precision is fp8", "(--mixed-precision)", "`accelerate launch`"}),
             "");
-  EXPECT_EQ(lacks(failure_of({"--mixed_precision", "fp64"}),
+  EXPECT_EQ(lacks(accelerate_failure({"--mixed_precision", "fp64"}),
                   {"usage: ", "mixed-precision is fp64", "no, fp16, bf16 (--mixed-precision)"}),
             "");
-  EXPECT_EQ(lacks(failure_of({"--dynamo_mode", "fast"}),
+  EXPECT_EQ(lacks(accelerate_failure({"--dynamo_mode", "fast"}),
                   {"usage: ", "dynamo-mode is fast", "default, reduce-overhead, max-autotune (--dynamo-mode)"}),
             "");
-  EXPECT_EQ(lacks(failure_of({"--num_machines", "2", "--machine_rank", "2"}), {"config: ", "node-rank is 2", "0 to 1"}),
+  EXPECT_EQ(lacks(accelerate_failure({"--num_machines", "2", "--machine_rank", "2"}),
+                  {"config: ", "node-rank is 2", "0 to 1"}),
             "");
-  EXPECT_EQ(lacks(failure_of({"--main_process_port", "-1"}), {"config: ", "master-port is -1", "0 to 65535"}), "");
-  EXPECT_EQ(lacks(failure_of({"--cpu", "--multi_gpu"}), {"usage: ", "(--multi-gpu, --cpu)"}), "");
+  EXPECT_EQ(lacks(accelerate_failure({"--main_process_port", "-1"}), {"config: ", "master-port is -1", "0 to 65535"}),
+            "");
+  EXPECT_EQ(lacks(accelerate_failure({"--cpu", "--multi_gpu"}), {"usage: ", "(--multi-gpu, --cpu)"}), "");
 }
 
 TEST(AccelerateFile, IsTakenAsAccelerateWritesIt) {

@@ -16,7 +16,7 @@ HostPlan hosts(const Args& args, Dialect dialect = Dialect::Tandem, const OuterJ
   return plan_hosts(options, dialect, outer);
 }
 
-std::string failure_of(const Args& args, const OuterJob& outer = {}) {
+std::string hosts_failure(const Args& args, const OuterJob& outer = {}) {
   return failure_text([&] { hosts(args, Dialect::Tandem, outer); });
 }
 
@@ -55,7 +55,7 @@ TEST(OneHost, NeedsNoPortWhenStandaloneAndSaysSo) {
     EXPECT_EQ(lacks(plan.notes[0], {"port 29500", "free port"}), "");
   }
   EXPECT_EQ(hosts({"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"}).notes, Args{});
-  EXPECT_EQ(lacks(failure_of({"--node-rank", "1"}), {"usage: ", "node-rank is 1", "one host", "--nnodes"}), "");
+  EXPECT_EQ(lacks(hosts_failure({"--node-rank", "1"}), {"usage: ", "node-rank is 1", "one host", "--nnodes"}), "");
 }
 
 TEST(SeveralHosts, MeetAtTheMastersAddress) {
@@ -66,11 +66,12 @@ TEST(SeveralHosts, MeetAtTheMastersAddress) {
 }
 
 TEST(SeveralHosts, NeedAnAddressARankAndAPort) {
-  EXPECT_EQ(lacks(failure_of({"--nnodes", "2"}), {"usage: ", "nnodes is 2", "master-addr", "--master-addr HOST"}), "");
-  EXPECT_EQ(lacks(failure_of({"--nnodes", "2", "--rdzv-backend=c10d", "--rdzv-endpoint=host"}),
+  EXPECT_EQ(lacks(hosts_failure({"--nnodes", "2"}), {"usage: ", "nnodes is 2", "master-addr", "--master-addr HOST"}),
+            "");
+  EXPECT_EQ(lacks(hosts_failure({"--nnodes", "2", "--rdzv-backend=c10d", "--rdzv-endpoint=host"}),
                   {"usage: ", "rdzv-backend is c10d", "2 hosts", "--node-rank, 0 to 1"}),
             "");
-  EXPECT_EQ(lacks(failure_of({"--nnodes", "2", "--rdzv-endpoint=host:0"}),
+  EXPECT_EQ(lacks(hosts_failure({"--nnodes", "2", "--rdzv-endpoint=host:0"}),
                   {"usage: ", "master-port is 0", "2 hosts", "--master-port", "29500"}),
             "");
 }
@@ -100,8 +101,9 @@ TEST(OuterJob, WithSeveralTasksOnAHostMakesEachARank) {
   EXPECT_EQ(place(plan), "node0:23456 1/2");
   ASSERT_EQ(plan.notes.size(), 1U);
   EXPECT_EQ(lacks(plan.notes[0], {"Slurm", "rank 3 of 4"}), "");
-  EXPECT_EQ(lacks(failure_of({"-n", "2"}, slurm(2)), {"usage: ", "nproc-per-node", "Slurm", "2 tasks", "--standalone"}),
-            "");
+  EXPECT_EQ(
+      lacks(hosts_failure({"-n", "2"}, slurm(2)), {"usage: ", "nproc-per-node", "Slurm", "2 tasks", "--standalone"}),
+      "");
   EXPECT_EQ(place(hosts({"-n", "2", "--standalone"}, Dialect::Tandem, slurm(2))), "127.0.0.1:0 0/1");
 }
 
@@ -110,7 +112,7 @@ TEST(OuterJob, ThatDoesNotSayWhereRankZeroIsNeedsAnAddress) {
   mpi.launcher = "Open MPI";
   mpi.master_addr = "";
   mpi.master_port = 0;
-  EXPECT_EQ(lacks(failure_of({}, mpi), {"launch: ", "Open MPI", "rank 0", "--master-addr HOST"}), "");
+  EXPECT_EQ(lacks(hosts_failure({}, mpi), {"launch: ", "Open MPI", "rank 0", "--master-addr HOST"}), "");
   EXPECT_EQ(place(hosts({"--master-addr", "a"}, Dialect::Tandem, mpi)), "a:29500 1/2");
   mpi.num_nodes = 1;
   EXPECT_EQ(place(hosts({}, Dialect::Tandem, mpi)), "127.0.0.1:29500 1/1");

@@ -22,7 +22,7 @@ LaunchOptions load(const Args& args, Dialect dialect = Dialect::Tandem) {
   return options;
 }
 
-std::string failure_of(const Args& args, Dialect dialect = Dialect::Tandem) {
+std::string options_failure(const Args& args, Dialect dialect = Dialect::Tandem) {
   return failure_text([&] { load(args, dialect); });
 }
 
@@ -136,7 +136,7 @@ TEST(LaunchOptions, TakeTorchrunsVariableForTheGraceUnlessAFlagSaysIt) {
   EXPECT_EQ(load({}).life.shutdown_timeout, 90s);
   EXPECT_EQ(load({"--shutdown-timeout", "5"}).life.shutdown_timeout, 5s);
   const TempVariable wrong("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "long");
-  EXPECT_EQ(lacks(failure_of({}), {"config: ", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT is long"}), "");
+  EXPECT_EQ(lacks(options_failure({}), {"config: ", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT is long"}), "");
 }
 
 TEST(LaunchOptions, ComeBackFromTheFileTheyAreStoredIn) {
@@ -156,7 +156,7 @@ struct RefusedRow {
 
 void expect_refused(const std::vector<RefusedRow>& rows) {
   for (const RefusedRow& row : rows) {
-    EXPECT_EQ(lacks(failure_of(row.args), {"usage: ", row.setting, row.fact}), "");
+    EXPECT_EQ(lacks(options_failure(row.args), {"usage: ", row.setting, row.fact}), "");
   }
 }
 
@@ -170,7 +170,7 @@ TEST(LaunchOptions, RefuseCountsAndPlacesOutOfRange) {
                   {{"--nnodes", "2", "--standalone"}, "nnodes is 2", "(--nnodes, --standalone)"},
                   {{"--master-port", "65536"}, "master-port is 65536", "0 to 65535 (--master-port)"},
                   {{"--device="}, "device is empty", "(--device)"}});
-  EXPECT_EQ(failure_of({"--nnodes", "1:1"}), "no error");
+  EXPECT_EQ(options_failure({"--nnodes", "1:1"}), "no error");
 }
 
 TEST(LaunchOptions, RefuseRendezvousThatIsNotSupported) {
@@ -179,7 +179,7 @@ TEST(LaunchOptions, RefuseRendezvousThatIsNotSupported) {
                   {{"--rdzv-endpoint", "host:port"}, "rdzv-endpoint is host:port", "(--rdzv-endpoint)"},
                   {{"--rdzv-conf", "store_type=file"}, "store_type=file", "(--rdzv-conf)"},
                   {{"--rdzv-conf", "colour=red"}, "colour=red", "join_timeout"}});
-  EXPECT_EQ(failure_of({"--rdzv-conf", "timeout=900,store_type=tcp"}), "no error");
+  EXPECT_EQ(options_failure({"--rdzv-conf", "timeout=900,store_type=tcp"}), "no error");
 }
 
 TEST(LaunchOptions, RefuseWhatOnlyTorchrunSupportsAndNameTheAlternative) {
@@ -225,7 +225,7 @@ TEST(LaunchOptions, RefuseWhatIsNotDataParallelismByItsName) {
                                                                  {"--use_xpu", "Intel"}};
   for (const auto& [flag, paradigm] : rows) {
     const std::string named = str("usage: accelerate launch: ", flag.substr(0, flag.find('=')), ": ");
-    EXPECT_EQ(lacks(failure_of({flag, "x"}, Dialect::Accelerate),
+    EXPECT_EQ(lacks(options_failure({flag, "x"}, Dialect::Accelerate),
                     {named, paradigm, "data parallelism only", "`accelerate launch`"}),
               "");
   }
