@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that includes go down only (from module to module, to public headers, to torch and to other libraries), and
-that no type is defined in two files.
+that no type is defined in two files, nor a helper function in two files of a folder.
 
 Usage: check_layers.py [ROOT]. One line per finding and exit code 1; 0 when clean; 2 when there is nothing to check.
 """
@@ -66,6 +66,8 @@ SCOPE = re.compile(
     r"\bnamespace\b\s*(?P<namespace>[\w:]*)\s*$"
     r"|\b(?:class|struct|union|enum(?:\s+(?:class|struct))?)\s+(?:\[\[[^\]]*\]\]\s*|alignas\([^)]*\)\s*)*(?P<type>\w+)"
     r"\s*(?:final\s*)?(?::(?!:)[^()]*)?$")
+HELPER = re.compile(r"^(?!TEST|template|using|return)[\w:][\w:<>,&*\[\] ]*[ &*](\w+)\(", re.M)
+MADE_FOR_TYPES = {"visit_fields", "validate", "enum_names", "preset_options"}  # found by the type of their argument
 ALIAS = re.compile(r"\busing\s+(?P<type>\w+)\s*=")
 
 
@@ -165,6 +167,23 @@ def check_types(texts: dict[str, str]) -> Iterator[Finding]:
                 yield path, line, f"{name} is also defined in {', '.join(others)}"
 
 
+def check_helpers(texts: dict[str, str]) -> Iterator[Finding]:
+    """The sources of a folder are compiled as one: a second function of the same name in an unnamed namespace would be
+    an overload, and might be called in place of the first."""
+    places: dict[tuple[str, bool, str], list[tuple[str, int]]] = defaultdict(list)
+    for path, text in texts.items():
+        if not path.endswith(".cpp") or module_of(path) in {"examples", "bench"}:
+            continue
+        code = view(path, text, "code")
+        for block in re.finditer(r"^namespace \{\n.*?^\} +$", code, re.M | re.S):
+            for name in {match[1] for match in HELPER.finditer(block[0])} - MADE_FOR_TYPES:
+                places[dirname(path), path.endswith("_test.cpp"), name].append((path, line_of(code, block.start())))
+    for (_, _, name), same in places.items():
+        for path, line in same:
+            if others := sorted({other for other, _ in same} - {path}):
+                yield path, line, f"{name}() is also defined in {', '.join(others)}, which is compiled with this file"
+
+
 def check_includes(texts: dict[str, str], known: set[str]) -> Iterator[Finding]:
     for path, text in texts.items():
         if module_of(path) not in MAY_INCLUDE:
@@ -188,6 +207,7 @@ def check(root: Path, files: list[str]) -> Iterator[Finding]:
     texts = {path: (root / path).read_text(errors="replace") for path in files if path.endswith(CPP)}
     yield from check_includes(texts, set(files))
     yield from check_types(texts)
+    yield from check_helpers(texts)
     yield from check_namespaces(texts)
 
 

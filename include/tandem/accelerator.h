@@ -44,8 +44,8 @@ class Steps;
 //     accelerator.step(lr);                                   // updates after the last micro-batch of a step
 //   }
 //
-// A run with several trained parts, such as a GAN, gives them names and loops over steps() (training_loop.h). A call in
-// another order is an Error. Every rank makes the same calls. Checkpoints are saved and resumed as by Training.
+// A run with several trained parts, such as a GAN, gives them names and loops over steps(). Every rank makes the same
+// calls; another order is an Error. Checkpoints are saved and resumed as by Training.
 class Accelerator {
  public:
   // Joins the other ranks. The files of the run go to `place.folder`; nothing is written if it is empty.
@@ -64,6 +64,7 @@ class Accelerator {
   Precision precision() const;  // never Auto
   const BatchPlan& batch_plan() const;
   Communicator& comm();
+  const AcceleratorOptions& options() const;
   const std::filesystem::path& folder() const;  // of the run; empty: none
 
   // Moves the module to this rank's device and broadcasts the weights of rank 0. Create the optimizer after this. A
@@ -87,7 +88,7 @@ class Accelerator {
   void prepare(Optimizer& optimizer) { prepare("", optimizer); }
   void prepare(const std::string& part, Optimizer& optimizer);
 
-  // An average is updated after each step and saved in checkpoints. A part may have several, each with a name.
+  // An average is updated by `step` or `train`, and saved in checkpoints. A part may have several, each with a name.
   void prepare(Ema& average) { prepare("", average); }
   void prepare(const std::string& part, Ema& average, const std::string& name = {});
 
@@ -95,16 +96,16 @@ class Accelerator {
   // without gradients. It is not saved in checkpoints.
   void prepare_frozen(torch::nn::Module& module);
 
-  // Turns the gradients of the module's parameters off or on, from the next step on. Every rank calls it. A frozen
-  // module keeps its weights and is still saved in checkpoints.
-  static void freeze(torch::nn::Module& module);
-  static void unfreeze(torch::nn::Module& module);
+  // Stops or resumes the training of some layers of a prepared model, from the next step on; checkpoints say which are
+  // frozen. Every rank calls it. Parameters that did not require grad when the model was prepared stay so.
+  void freeze(torch::nn::Module& module);
+  void unfreeze(torch::nn::Module& module);
 
-  // Saves a small state of your own in every checkpoint, by name; batches() or steps() of a resumed run restores it.
-  // The object has `std::string state() const` and `void load_state(const std::string&)` and outlives the loop.
+  // Saves a small state of your own in every checkpoint; batches() or steps() of a resumed run restores it. The object
+  // has `std::string state() const` and `void load_state(const std::string&)` and outlives the loop.
   template <class Object>
-  void keep(const std::string& name, Object& object) {
-    keep_state(
+  void register_for_checkpointing(const std::string& name, Object& object) {
+    register_state(
         {name, [&object] { return object.state(); }, [&object](const std::string& text) { object.load_state(text); }});
   }
 
@@ -123,8 +124,7 @@ class Accelerator {
     return Steps<Samples>(*this, samples);
   }
 
-  // This rank's part of `num_samples` samples, in the order of the seed, or in `order`.
-  Sampler sampler(std::int64_t num_samples, EpochOrder order = {}) const;
+  Sampler sampler(std::int64_t num_samples, EpochOrder order = {}) const;  // of all samples; order: by the seed
 
   // The scope of one micro-batch: random numbers are keyed by it, autocast is on in the precision of the run, and
   // gradients are not reduced over ranks unless it is the last of its step.
@@ -169,13 +169,16 @@ class Accelerator {
   // Ends the run on every rank after the step in which any rank calls this.
   void stop(const std::string& why);
 
-  // This rank's batches of one epoch, for an evaluation (evaluation.h): over all ranks every sample once. During the
-  // loop gradients are off, models are in eval mode, autocast is on in the precision of the run, and a part with an
-  // average has its averaged weights (those of the first average that has no module of its own).
+  // This rank's batches of one epoch (evaluation.h): over all ranks every sample once. During the loop gradients are
+  // off, models are in eval mode, autocast is on in the precision of the run, and a part with an average has its
+  // averaged weights (those of the first average that has no module of its own).
   template <GivesSamples Samples>
   [[nodiscard]] EvaluationBatches<Samples> evaluate(Samples& samples, EvaluationOptions options = {}) {
-    return tandem::evaluate(comm(), samples, for_evaluation(std::move(options)));
+    return tandem::evaluate(comm(), samples, evaluation(std::move(options)));
   }
+
+  // What that loop does besides, for a function that also evaluates without an Accelerator: it takes these options.
+  EvaluationOptions evaluation(EvaluationOptions options = {});
 
   Autocast autocast() const { return {device().type(), precision()}; }
 
@@ -207,8 +210,8 @@ class Accelerator {
   void set_trigger();
   bool check_trigger();
 
-  // After the loop: prints how the run ended and `result`, by default the last loss, beside trivial baselines. `next`
-  // is a suggested next command; if steps are left, the command that resumes is shown instead.
+  // After the loop: prints how the run ended, `result` (default: the last loss) beside trivial baselines, and `next`, a
+  // suggested command, or the command that resumes if the run was interrupted.
   void end_training(const EventFields& result = {}, const std::vector<Baseline>& baselines = {},
                     const std::string& next = {});
   void close();  // calls end_training() if the body of run_worker did not; the model may be destroyed by then
@@ -226,10 +229,8 @@ class Accelerator {
   template <class Samples>
   friend class Steps;
 
-  const AcceleratorOptions& options() const;
   void add_part(const std::string& name, torch::nn::Module& module, Reducer& reducer);
-  void keep_state(KeptState state);
-  EvaluationOptions for_evaluation(EvaluationOptions options);
+  void register_state(KeptState state);
   void begin(SampleSource source);
   bool has_next();
   void begin_step(std::vector<BatchName> batches, std::chrono::nanoseconds waited);

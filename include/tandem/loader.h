@@ -65,7 +65,7 @@ void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int6
 //
 // A sample whose `get` throws is an Error of kind Data, thrown by the `next` whose step needs it. With `skip_bad` it is
 // left out instead: the good samples of its batch keep their order, and the batch is filled up by repeating them from
-// the first on, which num_counted does not count.
+// the first on, which num_counted does not count. With Tail::Short, as in an evaluation, the batch is shorter instead.
 template <IsDataset Dataset, class Batch>
 class Loader {
  public:
@@ -157,7 +157,8 @@ class Loader {
     for (SampleBatch& wanted : sampler_.next()) {
       const std::size_t size = wanted.ids.size();
       // Shared, since the tasks of a batch end in any order, or never begin.
-      const auto reading = std::make_shared<Reading>(dataset_, collate_, key, std::move(wanted));
+      const auto reading =
+          std::make_shared<Reading>(dataset_, collate_, key, std::move(wanted), options().tail != Tail::Short);
       step.results.push_back(reading->result());
       for (std::size_t i = 0; i < size; ++i) detail::add_task(*threads_, [reading, i] { reading->read(i); });
     }

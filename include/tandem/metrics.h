@@ -29,9 +29,9 @@ struct MetricSum {
 // The mean over all batches, summed in the order of batches: the same bits on any number of ranks.
 class MeanMetric {
  public:
-  // `batch` is SampleBatch::number.
-  void add(std::int64_t batch, double sum, double count = 1);
-  void add(const SampleBatch& batch, double sum, double count) { add(batch.number, sum, count); }
+  void add(const SampleBatch& batch, double sum, double count) {
+    entries_.push_back({batch.index_in_epoch, sum, count});
+  }
 
   // A batch that was added on two ranks is an Error.
   MetricSum reduce(Communicator& comm) const;

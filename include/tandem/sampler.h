@@ -57,9 +57,9 @@ struct SamplerOptions {
 // A micro-batch, as sample ids.
 struct SampleBatch {
   std::vector<std::int64_t> ids;
-  std::int64_t num_counted = 0;  // metrics count only the first num_counted; the others are padding
-  std::int64_t index = 0;        // among the micro-batches of its step, over all ranks
-  std::int64_t number = 0;       // among the micro-batches of its epoch, over all ranks
+  std::int64_t num_counted = 0;     // metrics count only the first num_counted; the others are padding
+  std::int64_t index_in_step = 0;   // among the micro-batches of all ranks
+  std::int64_t index_in_epoch = 0;  // likewise
 
   friend bool operator==(const SampleBatch&, const SampleBatch&) = default;
 };

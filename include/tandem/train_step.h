@@ -32,7 +32,10 @@ struct LossTerm {
   torch::Tensor sum;
   std::optional<double> count = {};  // any real number of at least 0; none: the count of the term before it
   double weight = 1;
-  double min_count = 0;  // lower bound of the total count, for counts that may be 0 in a whole step
+
+  // Lower bound of the total count, for counts that may be 0 in a whole step. Without it, a micro-batch with a count of
+  // 0 adds nothing, whatever its sum, which may be nan; with it, its sum counts.
+  double min_count = 0;
 };
 
 // The loss of a micro-batch as named terms, the same ones on every rank. Terms that share a count need one backward
@@ -73,8 +76,8 @@ struct StepResult {
 
 // Identifies a micro-batch.
 struct BatchName {
-  std::span<const std::int64_t> ids;   // of the samples that count, if known
-  std::optional<std::int64_t> number;  // among the micro-batches of the step on all ranks, if known
+  std::span<const std::int64_t> ids;  // of the samples that count, if known
+  std::optional<std::int64_t> index;  // among the micro-batches of the step on all ranks, if known
 };
 
 namespace detail {
@@ -87,7 +90,7 @@ struct MicroBatch {
 StepResult train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
                       std::span<const MicroBatch> micro_batches, const StepOptions& options);
 
-// From `ids`, `num_counted` and `index` of a batch, or of its `samples`, where it has them.
+// From `ids`, `num_counted` and `index_in_step` of a batch, or of its `samples`, where it has them.
 template <class Batch>
 BatchName name_of(const Batch& batch) {
   if constexpr (requires { batch.samples; }) {
@@ -95,7 +98,7 @@ BatchName name_of(const Batch& batch) {
   } else {
     BatchName name;
     if constexpr (requires { std::span<const std::int64_t>(batch.ids); }) name.ids = batch.ids;
-    if constexpr (requires { std::int64_t{batch.index}; }) name.number = batch.index;
+    if constexpr (requires { std::int64_t{batch.index_in_step}; }) name.index = batch.index_in_step;
     if constexpr (requires { std::int64_t{batch.num_counted}; }) {
       name.ids = name.ids.first(std::min(name.ids.size(), static_cast<std::size_t>(batch.num_counted)));
     }

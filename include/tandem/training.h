@@ -46,7 +46,7 @@ void visit_fields(TrainingOptions& o, Visitor&& field) {
   field("", o.retention, "checkpoints");
 }
 
-// A moving average of the weights of a part, updated by end_step.
+// A moving average of the weights of a part. Call its update() after each train_step of the part.
 struct NamedAverage {
   Ema* average = nullptr;
   std::string name = {};  // empty: the only average of its part
@@ -144,6 +144,7 @@ class Training {
   // Ends the run on every rank after the step in which any rank calls this.
   void ask_to_stop(const std::string& why);
   const std::string& why_stopped() const;  // empty: not stopped, or all steps are done
+  bool was_interrupted() const;            // steps are left, and it was not the program that asked to stop
 
   // What to tell the user about the resume.
   const std::vector<std::string>& notes() const;

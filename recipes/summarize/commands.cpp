@@ -9,6 +9,14 @@
 
 namespace tandem::summarize {
 
+CommandTable commands() {
+  return {.name = "tandem summarize",
+          .about = "Trains GPT-2 to summarize dialogues, evaluates it, and writes summaries.",
+          .example = "tandem summarize train --preset demo --nproc 2",
+          .commands = {train_command(), evaluate_command(), predict_command(), sample_command(), score_command(),
+                       export_command(), tokenizer_command()}};
+}
+
 Summarizer load_trained(const TrainedOptions& options, const Communicator& comm) {
   Summarizer model = load_summarizer(options.from, options.weights);
   prepare_to_generate(model.net, comm.device(), weight_type(options.precision, comm.device()));
@@ -19,7 +27,8 @@ std::filesystem::path validation_file(const std::filesystem::path& from) {
   check_model(from);
   const auto file = find_description(from) ? find_run_file(from, kValidationFile) : std::nullopt;
   if (file) return *file;
-  fail(ErrorKind::Config, str(from, " does not say which rows to use"), "name a file: --valid or --test FILE.csv");
+  fail(ErrorKind::Config, str(from, " has no ", kValidationFile, " with rows to use"),
+       "give a file: --valid or --test FILE.csv");
 }
 
 }  // namespace tandem::summarize

@@ -8,7 +8,11 @@
 
 namespace tandem::summarize {
 
-// Each in a file of its name; `train` is in main.cpp.
+// `tandem summarize`.
+CommandTable commands();
+
+// Each in a file of its name.
+RecipeCommand train_command();
 RecipeCommand evaluate_command();
 RecipeCommand predict_command();
 RecipeCommand sample_command();

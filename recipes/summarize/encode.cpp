@@ -18,7 +18,7 @@ TokenId end_of_text_of(const Tokenizer& tokenizer) {
        "use the tokenizer of GPT-2, or train one with `tandem summarize tokenizer train`");
 }
 
-void append(std::vector<TokenId>& ids, const std::vector<TokenId>& more) {
+void append_ids(std::vector<TokenId>& ids, const std::vector<TokenId>& more) {
   ids.insert(ids.end(), more.begin(), more.end());
 }
 
@@ -54,8 +54,8 @@ std::vector<TokenId> SampleEncoder::prompt_of(std::string_view dialogue, std::in
     words.resize(most);
     ++num_cut_;
   }
-  append(ids, words);
-  append(ids, marker_);
+  append_ids(ids, words);
+  append_ids(ids, marker_);
   return ids;
 }
 
@@ -68,7 +68,7 @@ std::optional<EncodedSample> SampleEncoder::encode(std::string_view dialogue, st
   const std::int64_t most = context_ + 1;  // the last token is only a target, never an input
   sample.ids = prompt_of(dialogue, most - std::ssize(words));
   sample.summary_begin = std::ssize(sample.ids);
-  append(sample.ids, words);
+  append_ids(sample.ids, words);
   return sample;
 }
 

@@ -88,7 +88,7 @@ std::string evaluate_model(Communicator& comm, const EvaluateCommandOptions& o) 
   if (!o.output.empty()) check_output(o.output, o.valid);
   const std::vector<SummarySample> rows = load_rows(o);
   Summarizer model = load_trained(o, comm);
-  const Evaluation result = evaluate(comm, model, rows, o.evaluate, o.progress);
+  const Evaluation result = evaluate(comm, model, rows, o.evaluate, {}, o.progress);
   if (comm.world().is_main() && !o.output.empty()) write_pairs(o.output, rows, result);
   return o.json ? evaluation_json(result) : evaluation_text(o, model, rows, result, comm.world().size);
 }

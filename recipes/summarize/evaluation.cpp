@@ -3,6 +3,7 @@
 #include <tandem/error.h>
 #include <tandem/evaluation.h>
 #include <tandem/metrics.h>
+#include <tandem/mixed_precision.h>
 
 #include <algorithm>
 
@@ -23,13 +24,13 @@ std::vector<EncodedSample> encode_rows(SampleEncoder& encoder, std::span<const S
 }
 
 // Per summary token. Longest first, so that samples of similar length share a batch.
-double mean_loss(Communicator& comm, Summarizer& model, std::span<const EncodedSample> samples,
-                 std::int64_t batch_size) {
+double mean_loss(Communicator& comm, Summarizer& model, std::span<const EncodedSample> samples, std::int64_t batch_size,
+                 const EvaluationOptions& loop) {
   std::vector<std::int64_t> lengths;
   for (const EncodedSample& sample : samples) lengths.push_back(std::ssize(sample.ids));
   Sampler sampler = evaluation_sampler(std::ssize(samples), batch_size, comm.world(), by_falling_length(lengths));
   MeanMetric mean;
-  for (const SampleBatch& batch : tandem::evaluate(comm, sampler)) {
+  for (const SampleBatch& batch : tandem::evaluate(comm, sampler, loop)) {
     std::vector<TokenFile::Sample> tokens;
     for (const std::int64_t id : batch.ids) tokens.push_back({samples[id].ids, samples[id].summary_begin});
     const TokenBatch padded = make_batch(tokens, model.encoder.end_of_text(), model.encoder.context(), /*pin=*/false);
@@ -84,15 +85,16 @@ EventFields Evaluation::fields() const {
 }
 
 Evaluation evaluate(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
-                    const EvaluateOptions& options, const ProgressOptions& progress) {
+                    const EvaluateOptions& options, const EvaluationOptions& loop, const ProgressOptions& progress) {
   const Evaluating evaluating(*model.net);
+  const Autocast no_autocast(comm.device().type(), Precision::Fp32);
   const auto scored =
       rows.first(options.samples == 0 ? rows.size() : std::min<std::size_t>(options.samples, rows.size()));
   Evaluation result;
   const std::vector<EncodedSample> samples = encode_rows(model.encoder, rows);
-  result.loss = mean_loss(comm, model, samples, options.eval_batch);
+  result.loss = mean_loss(comm, model, samples, options.eval_batch, loop);
   result.num_left_out = std::ssize(rows) - std::ssize(samples);
-  Prediction prediction(comm, {.num_rows = std::ssize(scored), .progress = progress});
+  Prediction prediction(comm, {.num_rows = std::ssize(scored), .progress = progress, .loop = loop});
   write_summaries(comm, model, scored, options.generate, prediction);
   result.predictions = prediction.rows();
   result.rouge = score(scored, result.predictions);
@@ -104,7 +106,7 @@ std::string examples_text(std::span<const SummarySample> rows, std::span<const s
                           std::int64_t count) {
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(count, predictions.size()); ++i) {
-    text += str("\ndialogue  ", indented(rows[i].dialogue), "\ntrue      ", indented(rows[i].summary), "\nwritten   ",
+    text += str("\ndialogue  ", indented(rows[i].dialogue), "\nreference ", indented(rows[i].summary), "\npredicted ",
                 indented(predictions[i]), '\n');
   }
   return text;

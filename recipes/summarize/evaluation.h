@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tandem/communicator.h>
+#include <tandem/evaluation.h>
 #include <tandem/event_log.h>
 
 #include <cstdint>
@@ -26,7 +27,7 @@ struct EvaluateOptions {
 template <class Visitor>
 void visit_fields(EvaluateOptions& o, Visitor&& field) {
   field("eval-samples", o.samples, "rows to summarize and score; 0: all");
-  field("eval-batch", o.eval_batch, "batch size of the loss");
+  field("eval-batch", o.eval_batch, "batch size of the evaluation loss");
   field("", o.generate, "generation");
 }
 void validate(const EvaluateOptions& options);
@@ -41,9 +42,11 @@ struct Evaluation {
   EventFields fields() const;  // loss, rouge1, rouge2, rougeL, samples
 };
 
-// The same on every rank, for any number of ranks. Computed in the type of the weights, without autocast.
+// The same on every rank, for any number of ranks. Computed in the type of the weights, without autocast. `loop` is
+// that of Accelerator::evaluation during training; a command shows `progress` instead.
 Evaluation evaluate(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
-                    const EvaluateOptions& options, const ProgressOptions& progress = {.progress = false});
+                    const EvaluateOptions& options, const EvaluationOptions& loop = {},
+                    const ProgressOptions& progress = {.progress = false});
 
 EventFields rouge_fields(const RougeScores& scores);
 

@@ -85,7 +85,7 @@ TEST(Evaluation, IsShownBesideItsBaselines) {
             "lead sentence     0.1250  0.0000  0.1000\n");
   const std::vector<SummarySample> rows = {{"0", "A: b\nB: c\n", "t"}, {"1", "d", "u"}};
   const std::vector<std::string> predictions = {"v", "w"};
-  EXPECT_EQ(examples_text(rows, predictions, 1), "\ndialogue  A: b\n          B: c\ntrue      t\nwritten   v\n");
+  EXPECT_EQ(examples_text(rows, predictions, 1), "\ndialogue  A: b\n          B: c\nreference t\npredicted v\n");
 }
 
 TEST(Evaluation, RefusesWhatIsNoNumberOfRows) {

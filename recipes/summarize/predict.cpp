@@ -40,13 +40,9 @@ void visit_fields(PredictSummariesOptions& o, Visitor&& field) {
 // Everything that the summaries depend on.
 std::string key_of(const PredictSummariesOptions& o, const Summarizer& model, std::span<const SummarySample> rows) {
   GenerateOptions generate = o.generate;
-  std::string all = str(config_yaml(fields_of(generate)), generate.seed, '\0', precision_name(o.precision), '\0',
+  std::string all = str(config_yaml(fields_of(generate)), generate.seed, '\0', weights_key(*model.net), '\0',
                         tokenizer_json_text(model.encoder.tokenizer().vocabulary()), '\0',
                         model.encoder.prompt().prefix, '\0', model.encoder.prompt().marker);
-  for (const torch::Tensor& weight : model.net->parameters()) {
-    const torch::Tensor bytes = weight.detach().cpu().contiguous();
-    all += str('\0', crc32c({static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()}));
-  }
   for (const SummarySample& row : rows) all += str('\0', row.id, '\0', row.dialogue);
   return content_key(all);
 }

@@ -28,7 +28,7 @@ void check_text(std::string_view text, const CsvTable& table, std::size_t row, c
   }
   if (text.size() > kMostBytes) {
     fail(ErrorKind::Data, str(table.place(row), ": the field '", column, "' has ", text.size(), " bytes"),
-         "look for a quote that is not closed there; of a real text keep the part that matters, below 1 MiB");
+         "look for a quote that is not closed there; shorten a long text to less than 1 MiB");
   }
 }
 

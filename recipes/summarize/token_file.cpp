@@ -37,7 +37,7 @@ std::uint64_t size_of(const Header& header) {
 }
 
 template <class T>
-void append(std::string& text, const T& value) {
+void append_bytes(std::string& text, const T& value) {
   text.append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
@@ -120,16 +120,16 @@ void write_token_file(const fs::path& path, std::span<const EncodedSample> sampl
   std::string offsets, begins, ids;
   std::uint64_t num_ids = 0;
   for (const EncodedSample& sample : samples) {
-    append(offsets, num_ids);
-    append(begins, static_cast<std::uint32_t>(sample.summary_begin));
+    append_bytes(offsets, num_ids);
+    append_bytes(begins, static_cast<std::uint32_t>(sample.summary_begin));
     ids.append(reinterpret_cast<const char*>(sample.ids.data()), sample.ids.size() * sizeof(TokenId));
     num_ids += sample.ids.size();
   }
-  append(offsets, num_ids);
+  append_bytes(offsets, num_ids);
   const std::string rest = str(offsets, begins, ids);
   const Header header{.num_samples = samples.size(), .num_ids = num_ids, .report = report, .crc32c = crc32c(rest)};
   std::string text;
-  append(text, header);
+  append_bytes(text, header);
   make_folders(kernel_files(), path.parent_path());
   replace_file(path, {.text = std::move(text), .bytes = {rest}}, ErrorKind::Checkpoint);
 }

@@ -53,7 +53,7 @@ void add_texts(Words& texts, const fs::path& path, const ColumnOptions& columns)
   }
 }
 
-std::string train(const TokenizerOptions& options, std::span<const std::string> files) {
+std::string write_tokenizer(const TokenizerOptions& options, std::span<const std::string> files) {
   if (files.empty()) fail(ErrorKind::Usage, "tokenizer train: no file was named", "name text files or CSVs");
   Words texts;
   for (const std::string& path : files) add_texts(texts, path, options.columns);
@@ -108,10 +108,10 @@ std::string convert(const ConvertOptions& options, std::string (*line_of)(Tokeni
   return lines;
 }
 
-RecipeCommand train_command() {
+RecipeCommand tokenizer_train_command() {
   return {.name = "train",
           .about = "train a byte-level BPE tokenizer like that of GPT-2, on text files or on columns of CSVs",
-          .run = plain_command<TokenizerOptions>(train),
+          .run = plain_command<TokenizerOptions>(write_tokenizer),
           .examples = {"tandem summarize tokenizer train --size 8192 --output tokenizer train.csv"},
           .arguments = "file [file ...]"};
 }
@@ -128,15 +128,17 @@ RecipeCommand convert_command(const std::string& name, const std::string& about,
 }  // namespace
 
 RecipeCommand tokenizer_command() {
-  const CommandTable table{
-      .name = "tandem summarize tokenizer",
-      .about = "Trains a tokenizer, or converts text with one.",
-      .example = "tandem summarize tokenizer train --output tokenizer train.csv",
-      .commands = {train_command(), convert_command("encode", "convert lines of text to lines of ids", encode_line),
-                   convert_command("decode", "convert lines of ids to text", decode_line)}};
+  const CommandTable table{.name = "tandem summarize tokenizer",
+                           .about = "Trains a tokenizer, or converts text with one.",
+                           .example = "tandem summarize tokenizer train --output tokenizer train.csv",
+                           .commands = {tokenizer_train_command(),
+                                        convert_command("encode", "convert lines of text to lines of ids", encode_line),
+                                        convert_command("decode", "convert lines of ids to text", decode_line)}};
   return {.name = "tokenizer",
           .about = "train a tokenizer; encode and decode lines of standard input",
-          .run = [table](const Words& words, const ProgramText&) { return run_commands(table, words, 2); }};
+          .run = [table](const Words& words, std::size_t place, const ProgramText&) {
+            return run_commands(table, words, place);
+          }};
 }
 
 }  // namespace tandem::summarize

@@ -11,7 +11,7 @@ namespace tandem {
 namespace {
 
 template <class Action>
-std::string message_of(const Action& action) {
+std::string json_message(const Action& action) {
   const Error error = error_of(action);
   EXPECT_EQ(error.kind(), ErrorKind::Data);
   return error.message();
@@ -56,37 +56,37 @@ TEST(Json, ReplacesBytesThatAreNotUtf8) {
 }
 
 TEST(Json, NamesTheFileAndPlaceOfASyntaxError) {
-  const std::string message = message_of([] { parse_json("{\n  \"a\": 1,,\n}", "events.jsonl"); });
+  const std::string message = json_message([] { parse_json("{\n  \"a\": 1,,\n}", "events.jsonl"); });
   EXPECT_TRUE(says(message, {"events.jsonl", "line 2"}));
 }
 
 TEST(Json, RefusesEmptyTextAndTrailingText) {
-  EXPECT_NE(message_of([] { parse_json("", "f"); }), "");
-  EXPECT_NE(message_of([] { parse_json("1 2", "f"); }), "");
+  EXPECT_NE(json_message([] { parse_json("", "f"); }), "");
+  EXPECT_NE(json_message([] { parse_json("1 2", "f"); }), "");
 }
 
 TEST(Json, RefusesNestingThatWouldExhaustTheStack) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
-  EXPECT_TRUE(says(message_of([&] { parse_json(deep, "f"); }), {"json", "f", "200"}));
+  EXPECT_TRUE(says(json_message([&] { parse_json(deep, "f"); }), {"json", "f", "200"}));
 }
 
 TEST(Json, DoesNotTakeAZeroByteForTheEnd) {
-  EXPECT_TRUE(says(message_of([] { parse_json(std::string("{}\0{", 4), "f"); }), {"json", "f", "zero byte"}));
+  EXPECT_TRUE(says(json_message([] { parse_json(std::string("{}\0{", 4), "f"); }), {"json", "f", "zero byte"}));
 }
 
 TEST(Json, RefusesTwoMembersOfOneName) {
-  EXPECT_TRUE(says(message_of([] { parse_json(R"({"b": {"a": 1, "c": 2, "a": 1}})", "f"); }), {"json", "f", "'a'"}));
+  EXPECT_TRUE(says(json_message([] { parse_json(R"({"b": {"a": 1, "c": 2, "a": 1}})", "f"); }), {"json", "f", "'a'"}));
   EXPECT_EQ(parse_json(R"([{"a": 1}, {"a": 2}])", "f").as_array().at(1).at("a").as_integer(), 2);
 }
 
 TEST(Json, RefusesNumbersThatNoDoubleHolds) {
-  EXPECT_TRUE(says(message_of([] { parse_json("[1e999]", "f"); }), {"number overflow"}));
+  EXPECT_TRUE(says(json_message([] { parse_json("[1e999]", "f"); }), {"number overflow"}));
 }
 
 TEST(Json, NamesBothTypesWhenTheyDiffer) {
-  EXPECT_TRUE(says(message_of([] { Json("x").as_integer(); }), {"integer", "string"}));
-  EXPECT_TRUE(says(message_of([] { Json(1.5).as_integer(); }), {"integer", "number"}));
-  EXPECT_TRUE(says(message_of([] { Json(Json::Object{}).at("a"); }), {"'a'"}));
+  EXPECT_TRUE(says(json_message([] { Json("x").as_integer(); }), {"integer", "string"}));
+  EXPECT_TRUE(says(json_message([] { Json(1.5).as_integer(); }), {"integer", "number"}));
+  EXPECT_TRUE(says(json_message([] { Json(Json::Object{}).at("a"); }), {"'a'"}));
 }
 
 TEST(Json, IndentsByTwoSpaces) { EXPECT_EQ(json_text_indented(Json::Object{{"a", 1}}), "{\n  \"a\": 1\n}"); }

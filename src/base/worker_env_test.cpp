@@ -19,7 +19,7 @@ Lookup in(std::map<std::string, std::string> variables) {
   };
 }
 
-std::string message_of(const Lookup& lookup) {
+std::string environment_message(const Lookup& lookup) {
   const Error error = error_of([&] { read_worker_env(lookup); });
   EXPECT_EQ(error.kind(), ErrorKind::Launch);
   EXPECT_NE(error.hint(), "");
@@ -102,15 +102,15 @@ TEST(WorkerEnv, ComesBackFromTheVariablesItWrites) {
 }
 
 TEST(WorkerEnv, RefusesVariablesThatContradictEachOther) {
-  EXPECT_TRUE(says(message_of(in({{"RANK", "0"}})), {"RANK", "WORLD_SIZE"}));
-  EXPECT_TRUE(says(message_of(in({{"WORLD_SIZE", "2"}})), {"WORLD_SIZE", "RANK"}));
-  EXPECT_TRUE(says(message_of(in({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), {"RANK=2", "WORLD_SIZE=2"}));
-  EXPECT_TRUE(says(message_of(in({{"RANK", "x"}, {"WORLD_SIZE", "2"}})), {"RANK='x'", "0", "2147483647"}));
-  EXPECT_TRUE(says(message_of(in({{"RANK", "-1"}, {"WORLD_SIZE", "2"}})), {"RANK='-1'", "0", "2147483647"}));
-  EXPECT_TRUE(says(message_of(in({{"RANK", "0"}, {"WORLD_SIZE", "0"}})), {"RANK=0", "WORLD_SIZE=0"}));
+  EXPECT_TRUE(says(environment_message(in({{"RANK", "0"}})), {"RANK", "WORLD_SIZE"}));
+  EXPECT_TRUE(says(environment_message(in({{"WORLD_SIZE", "2"}})), {"WORLD_SIZE", "RANK"}));
+  EXPECT_TRUE(says(environment_message(in({{"RANK", "2"}, {"WORLD_SIZE", "2"}})), {"RANK=2", "WORLD_SIZE=2"}));
+  EXPECT_TRUE(says(environment_message(in({{"RANK", "x"}, {"WORLD_SIZE", "2"}})), {"RANK='x'", "0", "2147483647"}));
+  EXPECT_TRUE(says(environment_message(in({{"RANK", "-1"}, {"WORLD_SIZE", "2"}})), {"RANK='-1'", "0", "2147483647"}));
+  EXPECT_TRUE(says(environment_message(in({{"RANK", "0"}, {"WORLD_SIZE", "0"}})), {"RANK=0", "WORLD_SIZE=0"}));
   const auto message_with = [](std::map<std::string, std::string> variables) {
     variables.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}});
-    return message_of(in(std::move(variables)));
+    return environment_message(in(std::move(variables)));
   };
   EXPECT_TRUE(says(message_with({{"LOCAL_RANK", "2"}}), {"LOCAL_RANK=2", "LOCAL_WORLD_SIZE=2"}));
   EXPECT_TRUE(

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -14,10 +15,6 @@
 
 namespace tandem {
 namespace {
-
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kStateFile = "state.json";
 
 void check_state(const std::string& state, const std::string& where) {
   try {
@@ -54,15 +51,44 @@ std::string average_prefix(const std::string& name) { return name.empty() ? "ema
 
 namespace {
 
-std::string averages_of(const WeightChoice& choice) {
-  return str(choice.part, choice.part.empty() ? "" : ".", average_prefix(choice.average), "average.");
+// What the averages of all parts are called, such as "generator.ema-fast.".
+std::set<std::string> all_averages(const Checkpoint& checkpoint) {
+  std::set<std::string> averages;
+  for (const auto& [name, tensor] : checkpoint.optimizer) {
+    const std::size_t begin = name.starts_with("ema") ? 0 : name.find(".ema") + 1;  // 0 if it is not found
+    const std::size_t end = name.find('.', begin);
+    const bool is_average = name.substr(begin).starts_with("ema") && name.substr(end + 1).starts_with("average.");
+    if (is_average) averages.insert(name.substr(0, end + 1));
+  }
+  return averages;
+}
+
+// The chosen average; without a name the one without a name, or the only one of the part.
+std::optional<std::string> find_average(const Checkpoint& checkpoint, const WeightChoice& choice) {
+  const std::string part = choice.part.empty() ? "" : str(choice.part, '.');
+  const std::string exact = part + average_prefix(choice.average);
+  std::vector<std::string> of_part;
+  for (const std::string& average : all_averages(checkpoint)) {
+    if (average == exact) return exact;
+    if (average.starts_with(part + "ema")) of_part.push_back(average);
+  }
+  return choice.average.empty() && of_part.size() == 1 ? std::optional(of_part.front()) : std::nullopt;
+}
+
+[[noreturn]] void fail_average(const Checkpoint& checkpoint, const WeightChoice& choice) {
+  std::vector<std::string> known;
+  for (const std::string& average : all_averages(checkpoint)) known.push_back(average.substr(0, average.size() - 1));
+  const std::string wanted = choice.average.empty() ? "averaged weights" : str("average '", choice.average, "'");
+  fail(ErrorKind::Checkpoint,
+       str("checkpoint: step ", checkpoint.step, " has no ", wanted,
+           choice.part.empty() ? "" : str(" of part '", choice.part, "'")),
+       known.empty() ? "use the trained weights, or train with an average" : str("it has ", join(known, ", ")));
 }
 
 }  // namespace
 
 bool has_average(const Checkpoint& checkpoint, const WeightChoice& choice) {
-  const std::string prefix = averages_of(choice);
-  return std::ranges::any_of(checkpoint.optimizer, [&](const auto& named) { return named.first.starts_with(prefix); });
+  return find_average(checkpoint, choice).has_value();
 }
 
 NamedTensors weights_of(const Checkpoint& checkpoint, const WeightChoice& choice) {
@@ -71,14 +97,14 @@ NamedTensors weights_of(const Checkpoint& checkpoint, const WeightChoice& choice
   for (const auto& [name, tensor] : checkpoint.model) {
     if (name.starts_with(part)) weights.emplace(name.substr(part.size()), tensor);
   }
-  if (weights.empty() || (choice.is_averaged && !has_average(checkpoint, choice))) {
-    fail(ErrorKind::Checkpoint,
-         str("checkpoint: step ", checkpoint.step, " has no ",
-             weights.empty() ? str("part '", choice.part, "'") : "averaged weights"),
-         "use the weights that the run has, or train with an average");
+  if (weights.empty()) {
+    fail(ErrorKind::Checkpoint, str("checkpoint: step ", checkpoint.step, " has no part '", choice.part, "'"),
+         "name a part that the run has trained");
   }
   if (!choice.is_averaged) return weights;
-  const std::string prefix = averages_of(choice);
+  const auto average = find_average(checkpoint, choice);
+  if (!average) fail_average(checkpoint, choice);
+  const std::string prefix = *average + "average.";
   for (const auto& [name, tensor] : checkpoint.optimizer) {
     if (name.starts_with(prefix)) weights.insert_or_assign(name.substr(prefix.size()), tensor);
   }

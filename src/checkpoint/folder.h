@@ -13,6 +13,11 @@
 
 namespace tandem {
 
+// The files of a checkpoint.
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+inline constexpr const char* kStateFile = "state.json";
+
 // step-00000120
 std::string checkpoint_name(std::int64_t step);
 

@@ -71,6 +71,19 @@ bool has_word(std::string_view text, std::string_view word) {
   return false;
 }
 
+// The fields that were set and that a message names: by their names, or else by those within their section, as a
+// `validate` of the section does.
+std::vector<const Field*> named_fields(std::string_view message, std::span<const Field> fields) {
+  std::vector<const Field*> by_name;
+  std::vector<const Field*> by_short_name;
+  for (const Field& field : fields) {
+    if (field.source.empty()) continue;
+    if (has_word(message, field.name)) by_name.push_back(&field);
+    if (has_word(message, field.name.substr(field.name.rfind('.') + 1))) by_short_name.push_back(&field);
+  }
+  return by_name.empty() ? by_short_name : by_name;
+}
+
 }  // namespace
 
 void validate_with_sources(const std::function<void()>& validate, std::span<const Field> fields) {
@@ -79,10 +92,9 @@ void validate_with_sources(const std::function<void()>& validate, std::span<cons
   } catch (const Error& error) {
     std::vector<std::string> sources;
     bool by_flags = true;
-    for (const Field& field : fields) {
-      if (field.source.empty() || !has_word(error.message(), field.name)) continue;
-      sources.push_back(field.source);
-      by_flags = by_flags && field.source == flag_names(field).front();
+    for (const Field* field : named_fields(error.message(), fields)) {
+      sources.push_back(field->source);
+      by_flags = by_flags && field->source == flag_names(*field).front();
     }
     if (sources.empty()) throw;
     fail(by_flags ? ErrorKind::Usage : ErrorKind::Config, str(error.message(), " (", join(sources, ", "), ')'),

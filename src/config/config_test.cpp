@@ -14,14 +14,14 @@ using namespace std::chrono_literals;
 
 using Args = std::vector<std::string>;
 
-SampleConfig load(const Args& args) {
+SampleConfig load_sample(const Args& args) {
   SampleConfig config;
   load_config(config, args, kSampleProgram);
   return config;
 }
 
 Error failure_of(const Args& args) {
-  return error_of([&] { load(args); });
+  return error_of([&] { load_sample(args); });
 }
 
 // The Error for a file with this text, without the file's path at the start of the message.
@@ -50,33 +50,33 @@ SampleConfig all_changed() {
 }
 
 TEST(Config, SetsEveryTypeByFlag) {
-  const SampleConfig config = load({"--batch-size",
-                                    "16",
-                                    "--level=255",
-                                    "--dropout",
-                                    "0.25",
-                                    "--no-shuffle",
-                                    "--name",
-                                    "a b",
-                                    "--data",
-                                    "/x/y",
-                                    "--stop-at",
-                                    "1h",
-                                    "--memory",
-                                    "512MiB",
-                                    "--precision",
-                                    "bf16",
-                                    "--tags",
-                                    "one,two",
-                                    "--max-steps",
-                                    "7",
-                                    "--note",
-                                    "hi",
-                                    "--optimizer.lr",
-                                    "1e-3",
-                                    "--optimizer.betas",
-                                    "0.5,0.25",
-                                    "--optimizer.nesterov"});
+  const SampleConfig config = load_sample({"--batch-size",
+                                           "16",
+                                           "--level=255",
+                                           "--dropout",
+                                           "0.25",
+                                           "--no-shuffle",
+                                           "--name",
+                                           "a b",
+                                           "--data",
+                                           "/x/y",
+                                           "--stop-at",
+                                           "1h",
+                                           "--memory",
+                                           "512MiB",
+                                           "--precision",
+                                           "bf16",
+                                           "--tags",
+                                           "one,two",
+                                           "--max-steps",
+                                           "7",
+                                           "--note",
+                                           "hi",
+                                           "--optimizer.lr",
+                                           "1e-3",
+                                           "--optimizer.betas",
+                                           "0.5,0.25",
+                                           "--optimizer.nesterov"});
   EXPECT_EQ(config, all_changed());
 }
 
@@ -104,58 +104,58 @@ optimizer:
   SampleConfig expected = all_changed();
   expected.tags = {"one", "two, three"};
   expected.note = std::nullopt;
-  EXPECT_EQ(load({"--config", file.path()}), expected);
+  EXPECT_EQ(load_sample({"--config", file.path()}), expected);
 }
 
 TEST(Config, PutsFlagsOverTheFileAndTheFileOverDefaultsWhereverTheyStand) {
   const TempFile file("batch-size: 16\nname: file\n");
-  const SampleConfig config = load({"--name", "flag", "--config", file.path()});
+  const SampleConfig config = load_sample({"--name", "flag", "--config", file.path()});
   EXPECT_EQ(config.name, "flag");
   EXPECT_EQ(config.batch_size, 16);
   EXPECT_EQ(config.level, 3);
 }
 
 TEST(Config, TakesUnderscoresAndShortNamesAndTheLastOfTwoFlags) {
-  EXPECT_EQ(load({"--batch_size", "5"}).batch_size, 5);
-  EXPECT_EQ(load({"-b", "6"}).batch_size, 6);
-  EXPECT_EQ(load({"-b6"}).batch_size, 6);
-  EXPECT_EQ(load({"-b", "6", "--batch-size=7"}).batch_size, 7);
-  EXPECT_EQ(load({"-b", "-3"}).batch_size, -3);
+  EXPECT_EQ(load_sample({"--batch_size", "5"}).batch_size, 5);
+  EXPECT_EQ(load_sample({"-b", "6"}).batch_size, 6);
+  EXPECT_EQ(load_sample({"-b6"}).batch_size, 6);
+  EXPECT_EQ(load_sample({"-b", "6", "--batch-size=7"}).batch_size, 7);
+  EXPECT_EQ(load_sample({"-b", "-3"}).batch_size, -3);
   const TempFile file("batch_size: 9\n");
-  EXPECT_EQ(load({"--config", file.path()}).batch_size, 9);
+  EXPECT_EQ(load_sample({"--config", file.path()}).batch_size, 9);
 }
 
 TEST(Config, TakesSwitchesInEverySpelling) {
-  EXPECT_FALSE(load({"--no-shuffle"}).shuffle);
-  EXPECT_FALSE(load({"--shuffle=false"}).shuffle);
-  EXPECT_TRUE(load({"--no-shuffle", "--shuffle"}).shuffle);
-  EXPECT_TRUE(load({"--optimizer.nesterov=on"}).optimizer.nesterov);
-  EXPECT_FALSE(load({"--no-optimizer.nesterov"}).optimizer.nesterov);
+  EXPECT_FALSE(load_sample({"--no-shuffle"}).shuffle);
+  EXPECT_FALSE(load_sample({"--shuffle=false"}).shuffle);
+  EXPECT_TRUE(load_sample({"--no-shuffle", "--shuffle"}).shuffle);
+  EXPECT_TRUE(load_sample({"--optimizer.nesterov=on"}).optimizer.nesterov);
+  EXPECT_FALSE(load_sample({"--no-optimizer.nesterov"}).optimizer.nesterov);
 }
 
 TEST(Config, TakesAnEmptyValueAndNotTheNextWord) {
-  const SampleConfig config = load({"--name=", "--batch-size", "3", "--tags=", "--note="});
+  const SampleConfig config = load_sample({"--name=", "--batch-size", "3", "--tags=", "--note="});
   EXPECT_EQ(config.name, "");
   EXPECT_EQ(config.batch_size, 3);
   EXPECT_EQ(config.tags, std::vector<std::string>());
   EXPECT_EQ(config.note, "");
-  EXPECT_EQ(load({"-b=4"}).batch_size, 4);
-  EXPECT_EQ(load({"--name", "--batch-size=9"}).name, "--batch-size=9");
+  EXPECT_EQ(load_sample({"-b=4"}).batch_size, 4);
+  EXPECT_EQ(load_sample({"--name", "--batch-size=9"}).name, "--batch-size=9");
   EXPECT_TRUE(says(failure_of({"--batch-size="}).message(), {"sample", "--batch-size", "''", "64-bit"}));
   EXPECT_TRUE(says(failure_of({"--shuffle="}).message(), {"sample", "--shuffle="}));
 }
 
 TEST(Config, TakesListsWithCommasInsideAndEmptyLists) {
-  EXPECT_EQ(load({"--tags", "[a, \"b,c\"]"}).tags, (std::vector<std::string>{"a", "b,c"}));
-  EXPECT_EQ(load({"--tags", ""}).tags, std::vector<std::string>());
+  EXPECT_EQ(load_sample({"--tags", "[a, \"b,c\"]"}).tags, (std::vector<std::string>{"a", "b,c"}));
+  EXPECT_EQ(load_sample({"--tags", ""}).tags, std::vector<std::string>());
   EXPECT_TRUE(says(failure_of({"--tags", "[a,b"}).message(), {"--tags", "'[a,b'", "list"}));
-  EXPECT_EQ(load({"--optimizer.betas", "[]"}).optimizer.betas, std::vector<double>());
+  EXPECT_EQ(load_sample({"--optimizer.betas", "[]"}).optimizer.betas, std::vector<double>());
 }
 
 TEST(Config, UnsetsAnOptionalByNone) {
   const TempFile file("max-steps: 5\nnote: \"none\"\n");
-  EXPECT_EQ(load({"--config", file.path(), "--max-steps", "none"}).max_steps, std::nullopt);
-  EXPECT_EQ(load({"--config", file.path()}).note, "none");
+  EXPECT_EQ(load_sample({"--config", file.path(), "--max-steps", "none"}).max_steps, std::nullopt);
+  EXPECT_EQ(load_sample({"--config", file.path()}).note, "none");
 }
 
 TEST(Config, GivesBackTheProgramAndItsArgumentsUntouched) {
@@ -248,12 +248,12 @@ TEST(Config, NamesAFileThatCannotBeRead) {
 
 TEST(Config, TakesAnEmptyFile) {
   const TempFile file("# nothing but a comment\n");
-  EXPECT_EQ(load({"--config", file.path()}), SampleConfig());
+  EXPECT_EQ(load_sample({"--config", file.path()}), SampleConfig());
 }
 
 TEST(Config, TakesAnEmptySection) {
   const TempFile file("optimizer:\nname: x\n");
-  EXPECT_EQ(load({"--config", file.path()}).name, "x");
+  EXPECT_EQ(load_sample({"--config", file.path()}).name, "x");
 }
 
 TEST(Config, ValidatesNestedStructsAfterAllIsSet) {
@@ -264,7 +264,7 @@ TEST(Config, ValidatesNestedStructsAfterAllIsSet) {
   const Error by_file = failure_of({"--config", file.path()});
   EXPECT_EQ(by_file.message(), "optimizer.lr is negative (" + file.path() + ":1)");
   EXPECT_EQ(by_file.kind(), ErrorKind::Config);
-  EXPECT_EQ(load({"--config", file.path(), "--optimizer.lr", "1"}).optimizer.lr, 1.0);
+  EXPECT_EQ(load_sample({"--config", file.path(), "--optimizer.lr", "1"}).optimizer.lr, 1.0);
 }
 
 struct NamesInsideNames {
@@ -284,6 +284,21 @@ TEST(Config, NamesTheSourceOfTheSettingThatIsWrongAndOfNoOther) {
   NamesInsideNames config;
   const Args args = {"-n", "5", "--nproc", "7"};
   EXPECT_EQ(error_of([&] { load_config(config, args, kSampleProgram); }).message(), "nproc is 7 (--nproc)");
+}
+
+struct InSection {
+  NamesInsideNames section;
+};
+
+template <class Visitor>
+void visit_fields(InSection& o, Visitor&& field) {
+  field("ranks", o.section, "");
+}
+
+TEST(Config, NamesTheSourceOfASettingInASection) {
+  InSection config;
+  const Args args = {"--ranks.nproc", "7"};
+  EXPECT_EQ(error_of([&] { load_config(config, args, kSampleProgram); }).message(), "nproc is 7 (--ranks.nproc)");
 }
 
 TEST(Config, DumpsEverySettingWithTheSourceOfWhatIsNotDefault) {
@@ -333,7 +348,7 @@ TEST(Config, StoredAndLoadedAgainIsTheSameToTheBit) {
                       .note = "none",
                       .optimizer = {.lr = 5e-324, .betas = {-0.0, 1e308}, .nesterov = true}};
   const TempFile file(config_yaml(fields_of(config)));
-  EXPECT_EQ(load({"--config", file.path()}), config);
+  EXPECT_EQ(load_sample({"--config", file.path()}), config);
 }
 
 TEST(Config, PrintsHelpWithExamplesFirstAndEveryFlagWithItsDefault) {

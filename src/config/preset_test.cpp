@@ -55,12 +55,12 @@ const ProgramText kProgram{.name = "sized",
                            .examples = {},
                            .environment_prefix = "TANDEM_TEST_SIZED_"};
 
-LoadedConfig load(SizedOptions& options, const Args& args) { return load_config(options, args, kProgram); }
+LoadedConfig load_sized(SizedOptions& options, const Args& args) { return load_config(options, args, kProgram); }
 
 TEST(Preset, ChangesDefaultsThatFileAndFlagsOverride) {
   const TempFile file("depth: 3\nlr: 0.25\npreset: large\n");  // the preset below what overrides it
   SizedOptions options;
-  load(options, {"--width", "9", "--config", file.path(), "--preset", "small", "--lr", "0.125"});
+  load_sized(options, {"--width", "9", "--config", file.path(), "--preset", "small", "--lr", "0.125"});
   EXPECT_EQ(options.preset, Size::Small);  // the flag wins over the file
   EXPECT_EQ(options.net.width, 9);
   EXPECT_EQ(options.net.depth, 3);
@@ -70,13 +70,13 @@ TEST(Preset, ChangesDefaultsThatFileAndFlagsOverride) {
 TEST(Preset, IsTakenFromTheFileOrTheEnvironment) {
   const TempFile file("depth: 3\npreset: small\n");
   SizedOptions by_file;
-  load(by_file, {"--config", file.path()});
+  load_sized(by_file, {"--config", file.path()});
   EXPECT_EQ(by_file.net.width, 8);
   EXPECT_EQ(by_file.net.depth, 3);
 
   const TempVariable variable("TANDEM_TEST_SIZED_PRESET", "large");
   SizedOptions by_environment;
-  load(by_environment, {"--config", file.path()});
+  load_sized(by_environment, {"--config", file.path()});
   EXPECT_EQ(by_environment.preset, Size::Large);
   EXPECT_EQ(by_environment.net.width, 1024);
   EXPECT_EQ(by_environment.net.depth, 3);
@@ -85,27 +85,27 @@ TEST(Preset, IsTakenFromTheFileOrTheEnvironment) {
 TEST(Preset, LeavesWhatTheProgramSetIfNoneIsChosen) {
   SizedOptions options;
   options.lr = 7;
-  load(options, {});
+  load_sized(options, {});
   EXPECT_EQ(options.lr, 7);
   EXPECT_EQ(options.net.width, 64);
 }
 
 TEST(Preset, GivesTheDefaultsOfTableAndHelp) {
   SizedOptions options;
-  const LoadedConfig loaded = load(options, {"--preset", "small", "--depth", "5"});
+  const LoadedConfig loaded = load_sized(options, {"--preset", "small", "--depth", "5"});
   EXPECT_EQ(config_table(loaded.fields),
             "depth   5      --depth  (default 2)\n"
             "preset  small  --preset  (default none)\n");
   SizedOptions shown;
-  const std::string help = *load(shown, {"--help", "--preset", "large"}).text;
+  const std::string help = *load_sized(shown, {"--help", "--preset", "large"}).text;
   EXPECT_NE(help.find("default 1024)"), std::string::npos) << help;
 }
 
 TEST(Preset, IsStoredWithAllItsValues) {
   SizedOptions options;
-  const TempFile stored(*load(options, {"--preset", "small", "--lr", "2", "--dump-config"}).text);
+  const TempFile stored(*load_sized(options, {"--preset", "small", "--lr", "2", "--dump-config"}).text);
   SizedOptions again;
-  load(again, {"--config", stored.path()});
+  load_sized(again, {"--config", stored.path()});
   EXPECT_EQ(again.preset, Size::Small);
   EXPECT_EQ(again.net.depth, 2);
   EXPECT_EQ(again.lr, 2);
@@ -113,18 +113,23 @@ TEST(Preset, IsStoredWithAllItsValues) {
 
 TEST(Preset, ThatIsUnknownIsAnErrorWithTheNearestOne) {
   SizedOptions options;
-  const Error flag = error_of([&] { load(options, {"--preset", "smal", "--no-such-flag=1"}); });
+  const Error flag = error_of([&] { load_sized(options, {"--preset", "smal", "--no-such-flag=1"}); });
   EXPECT_EQ(flag.kind(), ErrorKind::Usage);  // the flag that does not exist, before anything is set
-  const Error typo = error_of([&] { load(options, {"--preset", "smal"}); });
+  const Error typo = error_of([&] { load_sized(options, {"--preset", "smal"}); });
   EXPECT_EQ(typo.kind(), ErrorKind::Usage);
   EXPECT_NE(typo.message().find("'smal'"), std::string::npos) << typo.message();
   EXPECT_EQ(typo.hint(), "did you mean small?");
   const TempFile file("lr: 1\npreset: larg\n");
-  const Error in_file = error_of([&] { load(options, {"--config", file.path()}); });
+  const Error in_file = error_of([&] { load_sized(options, {"--config", file.path()}); });
   EXPECT_EQ(in_file.kind(), ErrorKind::Config);
   EXPECT_NE(in_file.message().find(file.path() + ":2"), std::string::npos) << in_file.message();
   EXPECT_EQ(in_file.hint(), "did you mean large?");
-  EXPECT_NE(error_of([&] { load(options, {"--preset", "xyzzy"}); }).message().find("small, large"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              load_sized(options, {"--preset", "xyzzy"});
+            })
+                .message()
+                .find("small, large"),
+            std::string::npos);
 }
 
 TEST(Flags, MayFollowTheArgumentsWhereTheProgramSaysSo) {

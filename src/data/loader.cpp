@@ -41,7 +41,7 @@ void add_task(WorkerThreads& threads, std::function<void()> task) { threads.add(
 void forget_waiting(WorkerThreads& threads) { threads.forget_waiting(); }
 
 BatchFacts facts_of(const StepKey& key, const SampleBatch& samples) {
-  return {.seed = random_key(key.seed, Draw::Batch, key.epoch, samples.number),
+  return {.seed = random_key(key.seed, Draw::Batch, key.epoch, samples.index_in_epoch),
           .step_seed = random_key(key.seed, Draw::Step, key.epoch, key.step),
           .epoch = key.epoch,
           .step = key.step,

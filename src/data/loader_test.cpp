@@ -85,7 +85,7 @@ std::vector<std::string> record_of(int num_ranks) {
     for (int step = 0; step < 8; ++step) {
       for (const auto& [value, samples] : loader.next()) {
         for (std::int64_t i = 0; i < samples.num_counted; ++i) {
-          record += str("used ", step, ' ', samples.index, ": ", samples.ids[i], '\n');
+          record += str("used ", step, ' ', samples.index_in_step, ": ", samples.ids[i], '\n');
         }
       }
     }
@@ -324,6 +324,13 @@ TEST(Loader, SkipsBadSamplesAndFillsUpWithGoodOnesThatDoNotCount) {
                             {"sample 1 (images/1.jpg)", "not a JPEG", "3"}),
               "");
   }
+}
+
+TEST(Loader, RepeatsNothingInABatchOfAnEvaluation) {
+  const WithBad dataset{.count = 6, .bad = {1, 5}};
+  Loader loader(dataset, evaluation_sampler(6, 4, World()), collate, {.workers = 1, .skip_bad = 3});
+  EXPECT_EQ(loader.next()[0].samples, (SampleBatch{{0, 2, 3}, 3, 0, 0}));
+  EXPECT_EQ(loader.next()[0].value, (Ids{104}));
 }
 
 TEST(Loader, CannotSkipAWholeBatch) {

@@ -101,8 +101,10 @@ SampleBatch Sampler::batch_at(std::int64_t index) const {
   const std::int64_t begin = cursor_ + index * options_.batch_size;
   const std::int64_t num_counted = std::clamp(options_.num_samples - begin, std::int64_t{0}, options_.batch_size);
   const std::int64_t size = options_.tail == Tail::Short ? num_counted : options_.batch_size;
-  SampleBatch batch{
-      .ids = {}, .num_counted = num_counted, .index = index, .number = cursor_ / options_.batch_size + index};
+  SampleBatch batch{.ids = {},
+                    .num_counted = num_counted,
+                    .index_in_step = index,
+                    .index_in_epoch = cursor_ / options_.batch_size + index};
   for (std::int64_t i = 0; i < size; ++i) batch.ids.push_back(order_((begin + i) % options_.num_samples));
   return batch;
 }

@@ -116,7 +116,7 @@ TEST(Sampler, ForEvaluationGivesTheSameBatchesOnAnyNumberOfRanks) {
   Sampler third = evaluation_sampler(7, 3, {.rank = 2, .size = 4});
   EXPECT_EQ(third.next(), (Batches{{{6}, 1, 2, 2}}));
   Sampler alone = evaluation_sampler(7, 3, {});
-  for (const std::int64_t number : {0, 1, 2}) EXPECT_EQ(alone.next().front().number, number);
+  for (const std::int64_t number : {0, 1, 2}) EXPECT_EQ(alone.next().front().index_in_epoch, number);
 }
 
 TEST(Sampler, ForEvaluationTakesAnOrderAndAnEmptySet) {

@@ -273,4 +273,9 @@ void Reducer::reduce() {
   complete_pass();
 }
 
+void Reducer::reduce_present() {
+  for (Slot& slot : slots_) slot.has_news = slot.parameter.grad().defined();
+  reduce();
+}
+
 }  // namespace tandem

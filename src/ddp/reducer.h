@@ -41,8 +41,9 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void set_divisor(double divisor) { divisor_ = divisor; }
   void set_step(std::int64_t step) { step_ = step; }
 
-  // Reduces the present `.grad`s, as a backward pass would.
+  // Reduces the `.grad`s that were accumulated since the last pass, as a backward pass would.
   void reduce();
+  void reduce_present();  // all that are defined, whenever they were computed
 
   Communicator& comm() const { return comm_; }
   const DdpOptions& options() const { return options_; }

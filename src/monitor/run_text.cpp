@@ -97,7 +97,7 @@ std::string few_steps_warning(std::int64_t steps_per_epoch, int num_ranks) {
   constexpr std::int64_t kFew = 10;
   if (num_ranks < 2 || steps_per_epoch >= kFew) return "";
   return str("an epoch is only ", counted(steps_per_epoch, "step"), " on ", num_ranks,
-             " ranks: starting several ranks takes longer than they save; use one (--nproc 1)");
+             " ranks: launching several ranks costs more time than it saves; use one (--nproc 1)");
 }
 
 }  // namespace tandem

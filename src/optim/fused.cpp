@@ -12,7 +12,7 @@ namespace {
 
 using torch::Tensor;
 
-void check(bool is_right, const std::string& message) {
+void check_setting(bool is_right, const std::string& message) {
   if (!is_right) fail(ErrorKind::Config, message, "leave it out to use the default");
 }
 
@@ -23,10 +23,10 @@ std::optional<Tensor> if_defined(const Tensor& tensor) {
 }  // namespace
 
 void validate(const AdamWOptions& o) {
-  check(o.beta1 >= 0 && o.beta1 < 1, str("beta1 is ", o.beta1, "; it must be at least 0 and below 1"));
-  check(o.beta2 >= 0 && o.beta2 < 1, str("beta2 is ", o.beta2, "; it must be at least 0 and below 1"));
-  check(o.eps >= 0, str("eps is ", o.eps, "; it must not be negative"));
-  check(o.weight_decay >= 0, str("weight-decay is ", o.weight_decay, "; it must not be negative"));
+  check_setting(o.beta1 >= 0 && o.beta1 < 1, str("beta1 is ", o.beta1, "; it must be at least 0 and below 1"));
+  check_setting(o.beta2 >= 0 && o.beta2 < 1, str("beta2 is ", o.beta2, "; it must be at least 0 and below 1"));
+  check_setting(o.eps >= 0, str("eps is ", o.eps, "; it must not be negative"));
+  check_setting(o.weight_decay >= 0, str("weight-decay is ", o.weight_decay, "; it must not be negative"));
 }
 
 AdamW::AdamW(const torch::nn::Module& module, const AdamWOptions& options)
@@ -53,9 +53,10 @@ void AdamW::call_kernel(const Update& update) {
 }
 
 void validate(const SgdOptions& o) {
-  check(o.momentum >= 0 && o.momentum < 1, str("momentum is ", o.momentum, "; it must be at least 0 and below 1"));
-  check(!o.nesterov || o.momentum > 0, "nesterov is set, but momentum is 0");
-  check(o.weight_decay >= 0, str("weight-decay is ", o.weight_decay, "; it must not be negative"));
+  check_setting(o.momentum >= 0 && o.momentum < 1,
+                str("momentum is ", o.momentum, "; it must be at least 0 and below 1"));
+  check_setting(!o.nesterov || o.momentum > 0, "nesterov is set, but momentum is 0");
+  check_setting(o.weight_decay >= 0, str("weight-decay is ", o.weight_decay, "; it must not be negative"));
 }
 
 Sgd::Sgd(const torch::nn::Module& module, const SgdOptions& options)
@@ -72,8 +73,8 @@ Sgd::Sgd(std::vector<ParameterGroup> groups, const SgdOptions& options)
 // first step is skipped.
 void Sgd::call_kernel(const Update& update) {
   const double momentum = update.momentum.value_or(options_.momentum);
-  check(momentum == 0 || !update.slots.empty(),
-        "a parameter group has momentum, but the optimizer was created without momentum");
+  check_setting(momentum == 0 || !update.slots.empty(),
+                "a parameter group has momentum, but the optimizer was created without momentum");
   at::_fused_sgd_(update.parameters, update.gradients, update.slots.empty() ? at::TensorList() : update.slots[0],
                   update.weight_decay, momentum, update.lr, /*dampening=*/0, options_.nesterov,
                   /*maximize=*/false, /*is_first_step=*/false, if_defined(update.divisor),

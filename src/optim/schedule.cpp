@@ -13,7 +13,7 @@ namespace {
 constexpr double kCycleStart = 1.0 / 25;  // of the peak; this and the next: defaults of torch's OneCycleLR
 constexpr double kCycleRise = 0.3;        // of the run
 
-void check(bool is_right, const std::string& message, const std::string& hint) {
+void check_schedule_setting(bool is_right, const std::string& message, const std::string& hint) {
   if (!is_right) fail(ErrorKind::Config, message, hint);
 }
 
@@ -35,19 +35,21 @@ double between(double low, double high, double share) { return low + (high - low
 }  // namespace
 
 void validate(const ScheduleOptions& o) {
-  check(o.warmup_steps >= 0, str("warmup-steps is ", o.warmup_steps, "; it must not be negative"),
-        "0 means no warm-up");
-  check(o.min_factor >= 0 && o.min_factor <= 1, str("min-factor is ", o.min_factor, "; it must be between 0 and 1"),
-        "it is a fraction of the peak, not a learning rate");
-  check(o.power > 0, str("power is ", o.power, "; it must be above 0"), "a typical value is 0.9");
+  check_schedule_setting(o.warmup_steps >= 0, str("warmup-steps is ", o.warmup_steps, "; it must not be negative"),
+                         "0 means no warm-up");
+  check_schedule_setting(o.min_factor >= 0 && o.min_factor <= 1,
+                         str("min-factor is ", o.min_factor, "; it must be between 0 and 1"),
+                         "it is a fraction of the peak, not a learning rate");
+  check_schedule_setting(o.power > 0, str("power is ", o.power, "; it must be above 0"), "a typical value is 0.9");
 }
 
 double learning_rate(const ScheduleOptions& options, double peak, std::int64_t step, std::int64_t num_steps) {
-  check(step >= 0 && num_steps > 0, str("learning rate: there is no step ", step, " in a run of ", num_steps, " steps"),
-        "steps are numbered from 0");
-  check(options.warmup_steps <= num_steps,
-        str("warmup-steps is ", options.warmup_steps, ", but the run has only ", num_steps, " steps"),
-        "lower --warmup-steps, or train longer");
+  check_schedule_setting(step >= 0 && num_steps > 0,
+                         str("learning rate: there is no step ", step, " in a run of ", num_steps, " steps"),
+                         "steps are numbered from 0");
+  check_schedule_setting(options.warmup_steps <= num_steps,
+                         str("warmup-steps is ", options.warmup_steps, ", but the run has only ", num_steps, " steps"),
+                         "lower --warmup-steps, or train longer");
 
   const auto now = static_cast<double>(step);
   const auto end = static_cast<double>(num_steps);
@@ -62,9 +64,9 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t s
 }
 
 void validate(const LrScalingOptions& o) {
-  check(o.rule == ScaleLr::Off || o.reference_batch > 0,
-        str("scale-lr is set, but reference-batch is ", o.reference_batch),
-        "set --reference-batch N: the global batch size for which the learning rate was tuned");
+  check_schedule_setting(o.rule == ScaleLr::Off || o.reference_batch > 0,
+                         str("scale-lr is set, but reference-batch is ", o.reference_batch),
+                         "set --reference-batch N: the global batch size for which the learning rate was tuned");
 }
 
 double scaled_learning_rate(double lr, const LrScalingOptions& scaling, std::int64_t global_batch) {

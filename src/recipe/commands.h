@@ -9,8 +9,10 @@
 
 namespace tandem {
 
-// Runs a command, given the whole command line and what its help says, and returns the exit code.
-using CommandRun = std::function<int(const std::vector<std::string>& words, const ProgramText& program)>;
+// Runs a command, given the whole command line, the place of the first word after the command, and what its help says.
+// Returns the exit code.
+using CommandRun =
+    std::function<int(const std::vector<std::string>& words, std::size_t first_flag, const ProgramText& program)>;
 
 struct RecipeCommand {
   std::string name;

@@ -11,7 +11,7 @@ const CommandTable kTable{
     .name = "tandem bake",
     .about = "Bakes.",
     .example = "tandem bake cake",
-    .commands = {{"cake", "bake a cake", [](const auto& words, const auto&) { return std::ssize(words); }},
+    .commands = {{"cake", "bake a cake", [](const auto& words, std::size_t place, const auto&) { return std::ssize(words) * 10 + place; }},
                  {.name = "baguette",
                   .about = "bake a baguette",
                   .run = {},
@@ -20,7 +20,7 @@ const CommandTable kTable{
 
 TEST(Commands, AreFoundByName) {
   ASSERT_NE(find_command(kTable, "cake"), nullptr);
-  EXPECT_EQ(find_command(kTable, "cake")->run({"a", "b", "c"}, {}), 3);
+  EXPECT_EQ(find_command(kTable, "cake")->run({"a", "b", "c"}, 2, {}), 32);
   EXPECT_EQ(find_command(kTable, "cak"), nullptr);
 }
 

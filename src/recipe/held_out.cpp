@@ -13,7 +13,7 @@ HeldOutSplit hold_out(std::int64_t num_rows, const std::string& table, const std
   constexpr std::int64_t kHeldOutEvery = 20;
   if (num_rows < kHeldOutEvery) {
     fail(ErrorKind::Data, str(table, " has ", num_rows, " rows, too few to hold some out"),
-         str("name others with ", flag));
+         str("give a validation file with ", flag));
   }
   const std::int64_t num_train = num_rows - num_rows / kHeldOutEvery;
   const Permutation order(num_rows, kDataSeed, 0);

@@ -6,11 +6,9 @@ namespace tandem {
 inline constexpr const char* kValidationFile =
     "validation.csv";  // in a run folder: the rows that the run is evaluated on
 
-inline constexpr const char* kOptimizerFile = "optimizer.safetensors";  // in a checkpoint
-
 // In a model folder, as Hugging Face names them.
 inline constexpr const char* kModelConfigFile = "config.json";
-inline constexpr const char* kWeightsFile = "model.safetensors";  // in a checkpoint, too
+inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kWeightIndexFile = "model.safetensors.index.json";
 
 }  // namespace tandem

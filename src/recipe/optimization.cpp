@@ -20,12 +20,12 @@ std::string result_line(const EventFields& result, std::int64_t step) {
 
 }  // namespace
 
-Optimization::Optimization(Accelerator& accelerator, const OptimizeOptions& options, Better better)
+Optimization::Optimization(Accelerator& accelerator, const OptimizeOptions& options)
     : accelerator_(accelerator),
       options_(options),
       peak_lr_(scaled_learning_rate(options.lr, options.scaling, accelerator.batch_plan().global_batch())),
-      cadence_(options.cadence, better) {
-  accelerator.keep("evaluations", cadence_);
+      cadence_(options.cadence, accelerator.options().training.retention.better) {
+  accelerator.register_for_checkpointing("evaluations", cadence_);
 }
 
 bool Optimization::step() {
@@ -37,7 +37,7 @@ bool Optimization::step() {
   return cadence_.is_due(accelerator_.completed_steps(), num_steps);
 }
 
-void Optimization::keep(const EventFields& result, double metric) {
+void Optimization::record(const EventFields& result, double metric) {
   const std::int64_t step = accelerator_.completed_steps();
   is_evaluated_ = true;
   accelerator_.log(result);

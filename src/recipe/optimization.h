@@ -17,12 +17,12 @@ class Accelerator;
 //     accelerator.backward(loss_of(model, batch));
 //     if (!optimization.step()) continue;
 //     const double loss = evaluate_model();
-//     optimization.keep({{"loss", loss}}, loss);
+//     optimization.record({{"loss", loss}}, loss);
 //   }
 class Optimization {
  public:
-  // `better` says which values of the metric are better. The best one and the patience are in the checkpoints.
-  Optimization(Accelerator& accelerator, const OptimizeOptions& options, Better better = Better::Lower);
+  // The best metric and the patience are in the checkpoints. Which metrics are better: TrainingOptions::retention.
+  Optimization(Accelerator& accelerator, const OptimizeOptions& options);
   Optimization(const Optimization&) = delete;
   Optimization& operator=(const Optimization&) = delete;
 
@@ -32,9 +32,9 @@ class Optimization {
 
   // After that evaluation, on every rank: logs and prints the `result`, saves a checkpoint with the `metric`, of which
   // the best is kept, and stops the run when the patience is exhausted.
-  void keep(const EventFields& result, double metric);
+  void record(const EventFields& result, double metric);
 
-  // Whether `keep` was called for the last step.
+  // Whether `record` was called for the last step.
   bool is_evaluated() const { return is_evaluated_; }
 
   const Cadence& cadence() const { return cadence_; }

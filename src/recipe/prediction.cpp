@@ -25,7 +25,7 @@ std::vector<DraftRow> share(Communicator& comm, const std::optional<Draft>& draf
 }  // namespace
 
 Prediction::Prediction(Communicator& comm, const PredictionOptions& options)
-    : comm_(comm), progress_(options.progress, comm.world()), known_(options.num_rows) {
+    : comm_(comm), loop_(options.loop), progress_(options.progress, comm.world()), known_(options.num_rows) {
   if (options.output.empty()) return;
   if (comm.world().is_main()) draft_.emplace(options.output, options.key(), options.num_rows);
   for (const auto& [index, text] : share(comm, draft_)) known_.restore(index, text);
@@ -51,7 +51,9 @@ Sampler Prediction::sampler(std::int64_t batch_size, std::vector<std::int64_t> o
 }
 
 EvaluationOptions Prediction::rounds() {
-  return {.after_round = [this] { end_round(); }};
+  EvaluationOptions rounds = loop_;
+  rounds.after_round = [this] { end_round(); };
+  return rounds;
 }
 
 void Prediction::add(const SampleBatch& batch, std::span<const std::string> rows) {

@@ -24,6 +24,7 @@ struct PredictionOptions {
   std::filesystem::path output = {};      // its Draft makes the prediction resumable; empty: no draft
   std::function<std::string()> key = {};  // of the Draft; called on the first rank
   ProgressOptions progress = {.progress = false};
+  EvaluationOptions loop = {};  // of rounds(), except after_round
 };
 
 // The rows of text of a prediction that all ranks compute together, each row once. Rows that a Draft holds are not
@@ -59,6 +60,7 @@ class Prediction {
   void end_round();
 
   Communicator& comm_;
+  EvaluationOptions loop_;
   std::optional<Draft> draft_;  // of the first rank
   RowProgress progress_;
   GatheredRows<std::string> known_;

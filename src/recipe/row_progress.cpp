@@ -13,7 +13,7 @@ RowProgress::RowProgress(const ProgressOptions& options, const World& world) {
 
 void RowProgress::show(std::int64_t num_written, std::int64_t num_rows) {
   const double fraction = static_cast<double>(num_written) / static_cast<double>(num_rows);
-  if (progress_) progress_->update(str("written ", num_written, '/', num_rows), fraction);
+  if (progress_) progress_->update(str("predicted ", num_written, '/', num_rows), fraction);
 }
 
 void RowProgress::log(std::string_view line) {

@@ -7,7 +7,7 @@ namespace tandem {
 int run_commands(const CommandTable& table, const std::vector<std::string>& words, std::size_t place) {
   const std::string word = words.size() > place ? words[place] : "--help";
   if (const RecipeCommand* command = find_command(table, word))
-    return command->run(words, program_text(table, *command));
+    return command->run(words, place + 1, program_text(table, *command));
   return run_command([&] { return help_or_fail(table, word); });
 }
 

@@ -2,7 +2,6 @@
 
 #include <tandem/run_worker.h>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -19,23 +18,15 @@ namespace tandem {
 // prints the help.
 int run_commands(const CommandTable& table, const std::vector<std::string>& words, std::size_t place = 1);
 
-namespace detail {
-
-// Flags follow the words of the command: those of "tandem summarize predict" begin at the third word, since the first
-// two are one program.
-inline std::size_t first_flag(const ProgramText& program) { return std::ranges::count(program.name, ' '); }
-
-}  // namespace detail
-
 // The `run` of a RecipeCommand that has ranks: loads `Options` from the command line and calls `body` on every rank, as
 // run_worker does. A training command takes an Accelerator; any other takes a Communicator, and what it returns on the
 // first rank is printed.
 template <HasFields Options, class Body>
 requires std::invocable<Body, Accelerator&, const Options&> || std::invocable<Body, Communicator&, const Options&>
     CommandRun worker_command(Body body, Options defaults = {}) {
-  return [body, defaults](const std::vector<std::string>& words, const ProgramText& program) {
+  return [body, defaults](const std::vector<std::string>& words, std::size_t first_flag, const ProgramText& program) {
     Options options = defaults;
-    const CommandWords command{words, detail::first_flag(program)};
+    const CommandWords command{words, first_flag};
     if constexpr (std::invocable<Body, Accelerator&, const Options&>) {
       return run_worker(command, program, options, [&](Accelerator& accelerator) { body(accelerator, options); });
     } else {
@@ -47,10 +38,10 @@ requires std::invocable<Body, Accelerator&, const Options&> || std::invocable<Bo
 // The `run` of a RecipeCommand without ranks. `body` gets the options and the arguments; what it returns is printed.
 template <HasFields Options, std::invocable<const Options&, std::span<const std::string>> Body>
 CommandRun plain_command(Body body) {
-  return [body](const std::vector<std::string>& words, const ProgramText& program) {
+  return [body](const std::vector<std::string>& words, std::size_t first_flag, const ProgramText& program) {
     return run_command([&]() -> std::string {
       Options options;
-      const LoadedConfig loaded = load_config(options, std::span(words).subspan(detail::first_flag(program)), program);
+      const LoadedConfig loaded = load_config(options, std::span(words).subspan(first_flag), program);
       return loaded.text ? *loaded.text : body(std::as_const(options), std::span<const std::string>(loaded.rest));
     });
   };

@@ -6,9 +6,13 @@
 #include <set>
 #include <string>
 
+#include "base/crc32c.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/text.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/safetensors.h"
+#include "recipe/content_key.h"
 #include "recipe/find_model.h"
 #include "recipe/model_files.h"
 
@@ -26,11 +30,22 @@ c10::ScalarType weight_type(Precision precision, const c10::Device& device) {
   }
 }
 
-std::filesystem::path load_trained(torch::nn::Module& module, const TrainedOptions& options, const Communicator& comm) {
-  std::filesystem::path checkpoint = load_run_weights(module, options.from, options.weights);
+std::filesystem::path load_trained(torch::nn::Module& module, const TrainedOptions& options, const Communicator& comm,
+                                   const WeightChoice& choice) {
+  std::filesystem::path checkpoint = load_run_weights(module, options.from, options.weights, choice);
   module.to(comm.device(), weight_type(options.precision, comm.device()));
   module.eval();
   return checkpoint;
+}
+
+std::string weights_key(const torch::nn::Module& module) {
+  std::string all;
+  for (const auto& [name, tensor] : named_tensors(module)) {
+    const at::Tensor bytes = tensor.detach().cpu().contiguous();
+    const std::string_view content(static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes());
+    all += str(name, ' ', c10::toString(bytes.scalar_type()), ' ', crc32c(content), '\n');
+  }
+  return content_key(all);
 }
 
 namespace {
@@ -55,7 +70,7 @@ std::filesystem::path load_run_weights(torch::nn::Module& module, const std::fil
   if (choice.is_averaged) {
     checkpoint = load_checkpoint(path);
   } else {
-    checkpoint.model = load_safetensors(path / kWeightsFile);
+    checkpoint.model = load_safetensors(path / kModelFile);
   }
   copy_into(named_tensors(module), weights_of(checkpoint, choice));
   return path;

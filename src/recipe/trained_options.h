@@ -40,7 +40,7 @@ template <class Visitor>
 void visit_fields(TrainedOptions& o, Visitor&& field) {
   field("from", o.from, "the model: a run folder, one of its checkpoints, or a Hugging Face model folder");
   field("weights", o.weights, "weights of a checkpoint; auto: the averaged ones if it has any");
-  field("precision", o.precision, "type of the weights; fp32 gives the scores of the training run");
+  field("precision", o.precision, "type of the weights");
   field("", o.ranks, "ranks and devices");
   field("", o.comm, "communication between ranks");
 }
@@ -64,7 +64,11 @@ c10::ScalarType weight_type(Precision precision, const c10::Device& device);
 
 // Loads a trained module (load_run_weights) and moves it to this rank's device, in the precision of the options and in
 // evaluation mode. Returns the checkpoint.
-std::filesystem::path load_trained(torch::nn::Module& module, const TrainedOptions& options, const Communicator& comm);
+std::filesystem::path load_trained(torch::nn::Module& module, const TrainedOptions& options, const Communicator& comm,
+                                   const WeightChoice& choice = {});
+
+// A hash of parameters and buffers: what a prediction depends on, besides its input and its settings.
+std::string weights_key(const torch::nn::Module& module);
 
 // Loads the weights of a run or of one of its checkpoints (find_weights) into a module of the same shape. `choice`
 // names the part and the average where a run has several. Returns the checkpoint.

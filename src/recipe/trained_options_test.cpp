@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include "base/error_test.h"
 #include "base/temp_test.h"
@@ -39,6 +40,31 @@ TEST(Trained, WeightsAreThoseOfThePartThatIsNamed) {
   EXPECT_EQ(loaded(model, averaged, Weights::Auto, {.part = "discriminator"}), 5);
   EXPECT_EQ(error_of([&] { loaded(model, averaged, Weights::Auto, {.part = "critic"}); }).kind(),
             ErrorKind::Checkpoint);
+}
+
+TEST(Trained, WeightsAreThoseOfTheOnlyAverageWhateverItsName) {
+  const NamedTensors model = {{"weight", torch::full({1, 1}, 1.0F)}};
+  const NamedTensors one = {{"ema-slow.average.weight", torch::full({1, 1}, 2.0F)}};
+  NamedTensors two = one;
+  two.emplace("ema-fast.average.weight", torch::full({1, 1}, 3.0F));
+  EXPECT_EQ(loaded(model, one, Weights::Auto), 2);
+  EXPECT_EQ(loaded(model, two, Weights::Auto), 1) << "neither of two";
+  EXPECT_EQ(loaded(model, two, Weights::Averaged, {.average = "fast"}), 3);
+  const Error error = error_of([&] { loaded(model, two, Weights::Averaged); });
+  EXPECT_TRUE(says(error.message(), {"averaged weights"}));
+  EXPECT_TRUE(says(error.hint(), {"ema-fast", "ema-slow"}));
+}
+
+TEST(Trained, WeightsHaveAKey) {
+  torch::nn::Linear net(2, 1);
+  const std::string key = weights_key(*net);
+  EXPECT_EQ(weights_key(*net), key);
+  net->to(torch::kBFloat16);
+  EXPECT_NE(weights_key(*net), key);
+  net->to(torch::kFloat);
+  const torch::NoGradGuard no_grad;
+  net->bias += 1;
+  EXPECT_NE(weights_key(*net), key);
 }
 
 TEST(Trained, WeightsHaveTheTypeOfThePrecision) {

@@ -115,7 +115,7 @@ TEST(Tokenizer, RefusesIdsThatItDoesNotHave) {
 }
 
 // The error for a vocabulary with ab as 256, <|endoftext|> as 257, and these merges and special tokens.
-std::string said_of(const std::vector<Merge>& merges, const Ids& specials) {
+std::string merges_message(const std::vector<Merge>& merges, const Ids& specials) {
   Vocabulary vocabulary = small_vocabulary({{"a", "b"}});
   vocabulary.merges = merges;
   vocabulary.specials = specials;
@@ -124,12 +124,12 @@ std::string said_of(const std::vector<Merge>& merges, const Ids& specials) {
 
 TEST(Tokenizer, RefusesAnInvalidVocabulary) {
   const Merge ab{.left = 64, .right = 65, .result = 256};
-  EXPECT_EQ(said_of({ab}, {257}), "");
-  EXPECT_TRUE(says(said_of({ab, ab}, {257}), {"merges 1", "2"}));
-  EXPECT_TRUE(says(said_of({ab, {.left = 64, .right = 66, .result = 256}}, {257}), {"merge 2 "}));
-  EXPECT_TRUE(says(said_of({ab, {.left = 64, .right = 64, .result = 258}}, {257}), {"merge 2 "}));
-  EXPECT_TRUE(says(said_of({}, {257}), {"1", "256", "'ab'"}));
-  EXPECT_TRUE(says(said_of({ab}, {300}), {"300"}));
+  EXPECT_EQ(merges_message({ab}, {257}), "");
+  EXPECT_TRUE(says(merges_message({ab, ab}, {257}), {"merges 1", "2"}));
+  EXPECT_TRUE(says(merges_message({ab, {.left = 64, .right = 66, .result = 256}}, {257}), {"merge 2 "}));
+  EXPECT_TRUE(says(merges_message({ab, {.left = 64, .right = 64, .result = 258}}, {257}), {"merge 2 "}));
+  EXPECT_TRUE(says(merges_message({}, {257}), {"1", "256", "'ab'"}));
+  EXPECT_TRUE(says(merges_message({ab}, {300}), {"300"}));
 }
 
 // A direct implementation of the definition.

@@ -150,7 +150,7 @@ TEST(BadVocabularyFiles, AreFoundToBeTruncated) {
 }
 
 // The same for our tokenizer.json.
-std::string said_of(const Replacement& change) {
+std::string changed_file_message(const Replacement& change) {
   const std::string text = tokenizer_json_text(ab_vocabulary());
   const std::string changed = replace_all(text, change.from, change.to);
   EXPECT_NE(changed, text);
@@ -165,19 +165,22 @@ Replacement around(std::string_view special_tokens) {
 TEST(BadVocabularyFiles, MayBeOfAnotherKindOfTokenizer) {
   const std::string splitter = "\"pre_tokenizer\": {\n    \"type\": ";
   const char* const where = "tokenizer.json";
-  EXPECT_TRUE(says(said_of({splitter + "\"ByteLevel\"", splitter + "\"Metaspace\""}),
+  EXPECT_TRUE(says(changed_file_message({splitter + "\"ByteLevel\"", splitter + "\"Metaspace\""}),
                    {where, "line 17", "type", "\"Metaspace\""}));
-  EXPECT_TRUE(says(said_of(around("[]")), {where, "line 23", "special_tokens", "[]"}));
-  EXPECT_EQ(said_of(around("{}")), "") << "as transformers 5 writes it";
-  EXPECT_TRUE(says(said_of({"\"BPE\"", "\"Unigram\""}), {where, "line 35", "type", "\"Unigram\""}));
+  EXPECT_TRUE(says(changed_file_message(around("[]")), {where, "line 23", "special_tokens", "[]"}));
+  EXPECT_EQ(changed_file_message(around("{}")), "") << "as transformers 5 writes it";
+  EXPECT_TRUE(says(changed_file_message({"\"BPE\"", "\"Unigram\""}), {where, "line 35", "type", "\"Unigram\""}));
+  EXPECT_TRUE(says(changed_file_message({"prefix_space\": false", "prefix_space\": true"}),
+                   {where, "line 17", "add_prefix_space", "true"}));
   EXPECT_TRUE(
-      says(said_of({"prefix_space\": false", "prefix_space\": true"}), {where, "line 17", "add_prefix_space", "true"}));
-  EXPECT_TRUE(says(said_of({"merges\": false", "merges\": true"}), {where, "line 43", "ignore_merges", "true"}));
-  EXPECT_TRUE(says(said_of({"lstrip\": false", "lstrip\": true"}), {where, "line 8", "lstrip", "true"}));
-  EXPECT_TRUE(says(said_of({"normalizer\": null", "normalizer\": 1"}), {where, "line 16", "normalizer", "1"}));
-  EXPECT_TRUE(says(said_of({"\"id\": 258", "\"id\": 7"}), {where, "line 8", "'<|endoftext|>'", "258", "7"}));
-  EXPECT_TRUE(says(said_of({"\"a b\"", "[\"a\"]"}), {where, "merge 1", "1"}));
-  EXPECT_TRUE(says(said_of({"\"a b\"", "\"a x\""}), {where, "merge 1", "'ax'", "tokenizer.json"}));
+      says(changed_file_message({"merges\": false", "merges\": true"}), {where, "line 43", "ignore_merges", "true"}));
+  EXPECT_TRUE(says(changed_file_message({"lstrip\": false", "lstrip\": true"}), {where, "line 8", "lstrip", "true"}));
+  EXPECT_TRUE(
+      says(changed_file_message({"normalizer\": null", "normalizer\": 1"}), {where, "line 16", "normalizer", "1"}));
+  EXPECT_TRUE(
+      says(changed_file_message({"\"id\": 258", "\"id\": 7"}), {where, "line 8", "'<|endoftext|>'", "258", "7"}));
+  EXPECT_TRUE(says(changed_file_message({"\"a b\"", "[\"a\"]"}), {where, "merge 1", "1"}));
+  EXPECT_TRUE(says(changed_file_message({"\"a b\"", "\"a x\""}), {where, "merge 1", "'ax'", "tokenizer.json"}));
 }
 
 TEST(BadVocabularyFiles, AreNotWrittenWhereNothingCanBe) {

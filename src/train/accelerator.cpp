@@ -1,18 +1,16 @@
 #include <tandem/accelerator.h>
-#include <torch/nn/module.h>
+#include <tandem/error.h>
+#include <torch/types.h>
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <deque>
+#include <chrono>
 #include <utility>
 
 #include "base/text.h"
-#include "ddp/buffer_sync.h"
-#include "train/part.h"
+#include "train/accelerator_run.h"
 #include "train/rank_facts.h"
 #include "train/run_files.h"
-#include "train/run_monitor.h"
-#include "train/step.h"
 
 namespace tandem {
 namespace {
@@ -20,90 +18,7 @@ namespace {
 using torch::Tensor;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kOrder =
-    "the order is: prepare(model), prepare(optimizer), `for (const auto& batch : accelerator.batches(loader))`, and in "
-    "it accumulate(), backward(loss), step(lr); for several parts `for (auto& step : accelerator.steps(loader))` and "
-    "step.train(part, ...)";
-
-// A call at the wrong time.
-[[noreturn]] void fail_order(const std::string& what) { fail(ErrorKind::Config, str("accelerator: ", what), kOrder); }
-
-bool is_on(const NamedTensorList& tensors, torch::Device device) {
-  return std::ranges::all_of(tensors, [&](const auto& named) {
-    return named.second.dim() == 0 || named.second.device().type() == device.type();
-  });
-}
-
-void set_requires_grad(const torch::nn::Module& module, bool value) {
-  for (const Tensor& parameter : module.parameters()) parameter.requires_grad_(value);
-}
-
 }  // namespace
-
-// The state between two calls of the user.
-struct Accelerator::Run {
-  // Where the user's loop is.
-  enum class Stage {
-    Preparing,  // before batches() or steps()
-    BetweenSteps,
-    InStep,   // before accumulate() of a micro-batch, or train() of a step
-    InPass,   // between accumulate() and backward()
-    HasLoss,  // after backward()
-    Updated,  // after the step() or train() that made the update
-    Ended,
-  };
-
-  AcceleratorOptions options;
-  RunPlace place;
-  Communicator comm;
-  BatchPlan plan;
-  ChosenPrecision precision;
-  RunMonitor monitor;
-  Workload workload = {};
-  bool trigger = false;
-
-  Stage stage = Stage::Preparing;
-  std::deque<PreparedPart> parts = {};  // a deque: addresses stay valid
-  std::vector<KeptState> kept = {};
-  std::optional<Training> training = {};
-  SampleSource source = {};
-
-  std::vector<BatchName> batches = {};  // of the current step
-  std::size_t batch = 0;                // the current one
-  std::optional<Step> step = {};        // from the first `accumulate` to `update`
-  double max_norm = 0;
-  std::vector<PartResult> results = {};  // of the current step
-  SamplerState before_step = {};
-  Clock::time_point update_end = {};
-  std::optional<double> metric = {};
-
-  Run(Communicator ranks, AcceleratorOptions wanted, RunPlace where)
-      : options(std::move(wanted)),
-        place(std::move(where)),
-        comm(std::move(ranks)),
-        plan(plan_batch(options.batch, comm.world().size)),
-        precision(choose_precision(options.precision, facts_of(comm.device()))),
-        monitor(comm, place.folder, options.monitor, precision.precision) {}
-
-  bool has_begun() const { return stage != Stage::Preparing; }
-  bool is_in_step() const { return has_begun() && stage != Stage::BetweenSteps && stage != Stage::Ended; }
-  void check_preparing(const std::string& verb) const {
-    if (has_begun()) fail_order(str(verb, " must be called before batches() or steps(), which begins the run"));
-  }
-  void check_begun(const std::string& verb) const {
-    if (!has_begun()) fail_order(str(verb, " must be called after batches() or steps(), which begins the run"));
-  }
-  void record_start() const {
-    if (place.record_start && comm.world().is_main()) place.record_start();
-  }
-  PreparedPart& part_of(std::string_view name);
-  PreparedPart& only_part();
-  void check_parts() const;
-  std::vector<TrainedPart> trained_parts();
-  void begin_monitor();
-  void show_step();
-  std::string step_name() const { return str("step ", training->step() + 1); }  // as on the screen
-};
 
 Accelerator::Accelerator(const AcceleratorOptions& options, const RunPlace& place)
     : Accelerator(Communicator::join(options.comm), options, place) {}
@@ -122,73 +37,7 @@ Communicator& Accelerator::comm() { return run_->comm; }
 const std::filesystem::path& Accelerator::folder() const { return run_->place.folder; }
 const AcceleratorOptions& Accelerator::options() const { return run_->options; }
 
-void Accelerator::add_part(const std::string& name, torch::nn::Module& module, Reducer& reducer) {
-  run_->check_preparing("prepare(model)");
-  for (const PreparedPart& part : run_->parts) {
-    if (part.name == name) fail_order(str("prepare(): ", part.text(), " was prepared twice"));
-    if (part.name.empty() || name.empty()) fail_order("prepare(): in a run with several models each needs a name");
-  }
-  if (name.find_first_of(". ,/") != std::string::npos) {
-    fail(ErrorKind::Config, str("accelerator: '", name, "' is not a valid name of a part"),
-         "use letters, digits, - and _: it becomes the prefix of tensor names");
-  }
-  run_->parts.push_back({.name = name,
-                         .module = &module,
-                         .reducer = reducer.weak_from_this(),
-                         .scaler = LossScaler(precision(), device())});
-}
-
-PreparedPart& Accelerator::Run::part_of(std::string_view name) {
-  const auto part = std::ranges::find(parts, name, &PreparedPart::name);
-  if (part != parts.end()) return *part;
-  fail_order(name.empty() ? "no model was prepared" : str("no part '", name, "' was prepared"));
-}
-
-PreparedPart& Accelerator::Run::only_part() {
-  if (parts.size() == 1) return parts.front();
-  fail_order("accumulate() is for a run of one model; train several parts with steps() and train()");
-}
-
-void Accelerator::prepare(const std::string& part, Optimizer& optimizer) {
-  run_->check_preparing("prepare(optimizer)");
-  if (!is_on(optimizer.state(), device())) {
-    fail_order("the optimizer was created before prepare(model) moved the model to its device");
-  }
-  run_->part_of(part).optimizer = &optimizer;
-}
-
-void Accelerator::prepare(const std::string& part, Ema& average, const std::string& name) {
-  run_->check_preparing("prepare(average)");
-  std::vector<NamedAverage>& averages = run_->part_of(part).averages;
-  if (std::ranges::count(averages, name, &NamedAverage::name) > 0) {
-    fail_order(str("prepare(): two averages have the name '", name, "'"));
-  }
-  averages.push_back({&average, name});
-}
-
-void Accelerator::prepare_frozen(torch::nn::Module& module) {
-  run_->check_preparing("prepare_frozen()");
-  module.to(device());
-  module.eval();
-  set_requires_grad(module, false);
-  std::vector<Tensor> tensors = module.buffers();
-  for (const Tensor& parameter : detail::distinct_parameters(module)) tensors.push_back(parameter);
-  const torch::NoGradGuard no_grad;
-  broadcast_together(tensors, run_->comm);
-}
-
-void Accelerator::freeze(torch::nn::Module& module) { set_requires_grad(module, false); }
-void Accelerator::unfreeze(torch::nn::Module& module) { set_requires_grad(module, true); }
-
-void Accelerator::keep_state(KeptState state) {
-  run_->check_preparing("keep()");
-  if (std::ranges::count(run_->kept, state.name, &KeptState::name) > 0) {
-    fail_order(str("keep(): two states have the name '", state.name, "'"));
-  }
-  run_->kept.push_back(std::move(state));
-}
-
-EvaluationOptions Accelerator::for_evaluation(EvaluationOptions options) {
+EvaluationOptions Accelerator::evaluation(EvaluationOptions options) {
   if (!options.on_progress) {
     options.on_progress = [this](std::int64_t done, std::int64_t all) { run_->monitor.show_evaluation(done, all); };
   }
@@ -219,23 +68,6 @@ void Accelerator::begin(SampleSource source) {
   run.stage = Run::Stage::BetweenSteps;
   run.record_start();
   run.begin_monitor();
-}
-
-void Accelerator::Run::check_parts() const {
-  if (parts.empty()) fail_order("batches() or steps() was called before prepare(model) and prepare(optimizer)");
-  for (const PreparedPart& part : parts) {
-    if (part.optimizer == nullptr)
-      fail_order(str("batches() or steps() was called before prepare(optimizer) for ", part.text()));
-    tandem::check_parts(part.living_reducer(), *part.optimizer, plan.accumulate, plan.is_exact);
-  }
-}
-
-std::vector<TrainedPart> Accelerator::Run::trained_parts() {
-  std::vector<TrainedPart> trained;
-  for (PreparedPart& part : parts) {
-    trained.push_back({*part.module, *part.optimizer, part.scaler, part.averages, part.name});
-  }
-  return trained;
 }
 
 void Accelerator::Run::begin_monitor() {
@@ -320,11 +152,11 @@ std::optional<StepResult> Accelerator::step(double lr) {
   if (run.stage != Run::Stage::HasLoss)
     fail_order("step() was called without backward(): use accelerator.backward(loss), not loss.backward()");
   if (!run.step->has_all()) return std::nullopt;
-  run.results = {{run.parts.front().name, lr, run.step->update(lr, std::exchange(run.max_norm, 0))}};
+  const StepResult result = run.step->update(lr, std::exchange(run.max_norm, 0));
   run.step.reset();
-  run.stage = Run::Stage::Updated;
+  run.end_update(run.parts.front(), lr, result);
   run.show_step();
-  return run.results.front().result;
+  return result;
 }
 
 StepResult Accelerator::train_part(std::string_view name, std::span<const detail::MicroBatch> batches,
@@ -340,14 +172,13 @@ StepResult Accelerator::train_part(std::string_view name, std::span<const detail
   if (std::ranges::count(run.results, part.name, &PartResult::part) > 0) {
     fail_order(str("train(): ", part.text(), " was already trained in ", run.step_name()));
   }
+  if (run.max_norm > 0) fail_order("clip_grad_norm() is for step(lr); train() has max_norm among its options");
   const OthersUnchanged others(run.parts, part);
   StepOptions step = run.training->step_options(options.lr, options.max_norm);
   step.part = part.random_key();
-  run.results.push_back(
-      {part.name, options.lr, detail::train_step(part.living_reducer(), *part.optimizer, part.scaler, batches, step)});
-  run.stage = Run::Stage::Updated;
-  run.update_end = Clock::now();
-  return run.results.back().result;
+  const StepResult result = detail::train_step(part.living_reducer(), *part.optimizer, part.scaler, batches, step);
+  run.end_update(part, options.lr, result);
+  return result;
 }
 
 void Accelerator::next_batch() {
@@ -358,7 +189,16 @@ void Accelerator::next_batch() {
   if (run.stage == Run::Stage::HasLoss && ++run.batch < run.batches.size()) run.stage = Run::Stage::InStep;
 }
 
+void Accelerator::Run::end_update(const PreparedPart& part, double lr, const StepResult& result) {
+  part.update_averages();
+  results.push_back({part.name, lr, result});
+  stage = Stage::Updated;
+  update_end = Clock::now();
+}
+
+// The updates of this step that were not shown yet.
 void Accelerator::Run::show_step() {
+  if (results.empty()) return;
   const auto by_lr = [](const PartResult& a, const PartResult& b) { return a.lr < b.lr; };
   StepEnd end{.result = joined(results),
               .lr = std::ranges::max_element(results, by_lr)->lr,
@@ -366,6 +206,7 @@ void Accelerator::Run::show_step() {
               .values = values_of(results)};
   for (const PreparedPart& part : parts) end.exposed += part.living_reducer().stats().exposed;
   monitor.end_step(end);
+  results.clear();
   update_end = Clock::now();
 }
 
@@ -374,10 +215,9 @@ void Accelerator::end_step() {
   if (run.stage != Run::Stage::Updated)
     fail_order(str(run.step_name(), " ended without an update: step(lr) or train() was not called"));
   const auto evaluated_for = Clock::now() - run.update_end;
-  if (!run.results.front().part.empty()) run.show_step();
+  run.show_step();
   run.monitor.leave_out(evaluated_for);
   run.batches.clear();
-  run.results.clear();
   run.stage = Run::Stage::BetweenSteps;
   run.training->end_step(run.metric);
   run.metric.reset();
@@ -392,12 +232,11 @@ void Accelerator::end_training(const EventFields& result, const std::vector<Base
   run.stage = Run::Stage::Ended;
   if (run.training->has_next()) run.training->save();
   run.training->wait_for_save();
-  const bool is_unfinished = run.training->step() < run.training->num_steps();
   run.monitor.end({.values = result,
                    .baselines = baselines,
                    .why_stopped = run.training->why_stopped(),
                    .replicas_equal_at = run.training->replicas_equal_at(),
-                   .next = is_unfinished ? run.place.resume_command : next});
+                   .next = run.training->was_interrupted() ? run.place.resume_command : next});
 }
 
 void Accelerator::close() {

@@ -355,6 +355,7 @@ TEST(Accelerator, EvaluatesWithAveragedWeightsInEvalModeWithoutGradients) {
     const auto pass = accelerator.accumulate();
     accelerator.backward(model(torch::ones({1})).sum());
     accelerator.step(1);
+    for ([[maybe_unused]] const SampleBatch& one : accelerator.evaluate(held_out)) EXPECT_EQ(line->value(), -0.5);
   }
   std::vector<std::int64_t> ids;
   for (const SampleBatch& batch : accelerator.evaluate(held_out)) {

@@ -87,7 +87,7 @@ BatchPlan plan_batch(const BatchOptions& options, int num_ranks) {
     fail(ErrorKind::Config,
          str("a global batch of ", *options.global_batch, " is not ", *options.shards, " shards of ",
              options.batch_size),
-         str("leave out --global-batch, or give ", plan.global_batch()));
+         str("give --global-batch none, or ", plan.global_batch()));
   }
   return plan;
 }

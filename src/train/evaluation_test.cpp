@@ -50,14 +50,14 @@ TEST_F(EvaluationOfFive, BeginsAtTheFirstSampleAndRewindsAfterwards) {
   EXPECT_EQ(evaluated(), (std::vector<Ids>{{0, 1}, {2, 3}, {4}}));
   EXPECT_EQ(sampler_.state(), SamplerState{});
   for (const SampleBatch& batch : evaluate(comm_, sampler_)) {
-    if (batch.number == 1) break;
+    if (batch.index_in_epoch == 1) break;
   }
   EXPECT_EQ(sampler_.state(), SamplerState{});
 }
 
 TEST_F(EvaluationOfFive, NumbersTheBatchesOfTheSet) {
   Ids numbers;
-  for (const SampleBatch& batch : evaluate(comm_, sampler_)) numbers.push_back(batch.number);
+  for (const SampleBatch& batch : evaluate(comm_, sampler_)) numbers.push_back(batch.index_in_epoch);
   EXPECT_EQ(numbers, (Ids{0, 1, 2}));
 }
 
@@ -105,7 +105,7 @@ TEST_F(EvaluationOfFive, EndsTheRoundThatABreakLeavesButNotTheOneThatAnException
   int num_rounds = 0;
   const auto count = [&] { ++num_rounds; };
   for (const SampleBatch& batch : evaluate(comm_, sampler_, {.after_round = count})) {
-    if (batch.number == 1) break;
+    if (batch.index_in_epoch == 1) break;
   }
   EXPECT_EQ(num_rounds, 2);
   const auto throw_in_the_loop = [&] {

@@ -62,10 +62,6 @@ void check_range(std::string_view what, const Tensor& classes, std::int64_t num_
 
 }  // namespace
 
-void MeanMetric::add(std::int64_t batch, double sum, double count) {
-  entries_.push_back({.batch = batch, .sum = sum, .count = count});
-}
-
 MetricSum MeanMetric::reduce(Communicator& comm) const {
   const std::string_view mine(reinterpret_cast<const char*>(entries_.data()), entries_.size() * sizeof(Entry));
   const std::vector<std::string> of_ranks = comm.all_gather_bytes(mine);

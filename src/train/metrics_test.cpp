@@ -19,11 +19,13 @@ using torch::Tensor;
 
 Tensor classes(const Ids& values) { return torch::tensor(values); }
 
+SampleBatch batch_at(std::int64_t index) { return {.ids = {7}, .num_counted = 1, .index_in_epoch = index}; }
+
 TEST(MeanMetric, DividesTheSumByARealCount) {
   Communicator comm = Communicator::join();
   MeanMetric metric;
-  metric.add(0, 3, 0.5);
-  metric.add(SampleBatch{.ids = {7}, .num_counted = 1, .index = 0, .number = 1}, 1, 1.5);
+  metric.add(batch_at(0), 3, 0.5);
+  metric.add(batch_at(1), 1, 1.5);
   const MetricSum all = metric.reduce(comm);
   EXPECT_EQ(all.sum, 4);
   EXPECT_EQ(all.count, 2);
@@ -34,9 +36,9 @@ TEST(MeanMetric, DividesTheSumByARealCount) {
 TEST(MeanMetric, AddsUpInTheOrderOfBatches) {
   Communicator comm = Communicator::join();
   MeanMetric metric;
-  metric.add(2, -1e16);
-  metric.add(0, 1e16);
-  metric.add(1, 1);
+  metric.add(batch_at(2), -1e16, 1);
+  metric.add(batch_at(0), 1e16, 1);
+  metric.add(batch_at(1), 1, 1);
   EXPECT_EQ(metric.reduce(comm).sum, 0);
 }
 

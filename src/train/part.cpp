@@ -18,15 +18,20 @@ Reducer& PreparedPart::living_reducer() const {
 
 std::uint64_t PreparedPart::random_key() const { return name.empty() ? 0 : 1 + std::uint64_t{crc32c(name)}; }
 
+void PreparedPart::update_averages() const {
+  for (const NamedAverage& average : averages) average.average->update();
+}
+
 OthersUnchanged::OthersUnchanged(const std::deque<PreparedPart>& parts, const PreparedPart& trained) {
   for (const PreparedPart& part : parts) {
     if (&part == &trained) continue;
     const Reducer& reducer = part.living_reducer();
     for (const torch::Tensor& parameter : reducer.trained_parameters()) {
-      if (parameter.requires_grad()) without_gradient_.push_back(parameter.requires_grad_(false));
+      if (parameter.requires_grad()) without_gradient_.push_back(parameter);
     }
     for (const torch::Tensor& buffer : reducer.buffers()) buffers_.emplace_back(buffer, buffer.detach().clone());
   }
+  for (const torch::Tensor& parameter : without_gradient_) parameter.requires_grad_(false);
 }
 
 OthersUnchanged::~OthersUnchanged() {

@@ -28,6 +28,7 @@ struct PreparedPart {
   Reducer& living_reducer() const;  // an Error if the DistributedDataParallel was destroyed
   std::string text() const { return name.empty() ? "the model" : "part '" + name + "'"; }
   std::uint64_t random_key() const;  // StepOptions::part
+  void update_averages() const;
 };
 
 // Keeps the training of one part from changing the others: while it lives their parameters get no gradients, and in the

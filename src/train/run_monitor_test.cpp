@@ -124,7 +124,7 @@ settings   epochs  2  --epochs  (default 1)
 folder     FOLDER
 watch      tensorboard --logdir FOLDER
 resumed from step-00000003, at step 3
-an epoch is only 3 steps on 2 ranks: starting several ranks takes longer than they save; use one (--nproc 1)
+an epoch is only 3 steps on 2 ranks: launching several ranks costs more time than it saves; use one (--nproc 1)
 step 4/6 | epoch 2/2 | loss 3.5000 | norm 0.50 | lr 1.0e-03 | 250 ms | 2.00k tok/s | 2 ranks | eta 1s
 a line of the user's
 step 6/6 | epoch 2/2 | loss 3.0000 | norm 0.50 | lr 1.0e-03 | 250 ms | 2.00k tok/s | 2 ranks | eta 0s

@@ -5,6 +5,8 @@
 #include <torch/utils.h>
 #include <torch/version.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "base/text.h"
 #include "ddp/buffer_sync.h"
@@ -171,6 +173,31 @@ void load_kept(const std::vector<KeptState>& kept, const Json& state) {
   }
 }
 
+// The parameters of the optimizers, by the names that they have in a checkpoint.
+NamedTensors trained_parameters(const std::vector<TrainedPart>& parts) {
+  NamedTensors parameters;
+  for (const TrainedPart& part : parts) {
+    for (const ParameterGroup& group : part.optimizer.groups()) {
+      add_with_prefix(parameters, prefix_of(part), group.parameters);
+    }
+  }
+  return parameters;
+}
+
+Json json_of_frozen(const std::vector<TrainedPart>& parts) {
+  Json::Array names;
+  for (const auto& [name, parameter] : trained_parameters(parts)) {
+    if (!parameter.requires_grad()) names.emplace_back(name);
+  }
+  return names;
+}
+
+void load_frozen(const std::vector<TrainedPart>& parts, const Json& names) {
+  for (const auto& [name, parameter] : trained_parameters(parts)) {
+    parameter.requires_grad_(std::ranges::count(names.as_array(), Json(name)) == 0);
+  }
+}
+
 void check_same_parts(const std::vector<TrainedPart>& parts, const Json& state) {
   std::string then;
   std::string now;
@@ -199,6 +226,7 @@ Checkpoint RunState::checkpoint(const RunPosition& position) const {
   Json::Object texts;
   for (const KeptState& own : kept) texts.emplace_back(own.name, own.save());
   if (!texts.empty()) state.emplace_back("kept", texts);
+  if (const Json frozen = json_of_frozen(parts); !frozen.as_array().empty()) state.emplace_back("frozen", frozen);
   return {.step = position.step,
           .model = model_tensors(parts),
           .optimizer = optimizer_tensors(parts),
@@ -227,6 +255,8 @@ RunPosition RunState::restore(const std::filesystem::path& path, std::vector<std
   }
   load_scalers(parts, state.at("scaler"));
   load_kept(kept, state);
+  const Json* frozen = state.find("frozen");
+  load_frozen(parts, frozen != nullptr ? *frozen : Json(Json::Array()));
   return position;
 }
 

@@ -55,19 +55,36 @@ ShardSum::Tensors ShardSum::sum_of(Tensors left, Tensors right) {
   return left;
 }
 
+void ShardSum::set_gradients(const Tensors& gradients) {
+  for (std::size_t i = 0; i < gradients.size(); ++i) parameters_[i].mutable_grad() = gradients[i];
+}
+
+ShardSum::Tensors ShardSum::sum_over_ranks(const Tensors& gradients) {
+  set_gradients(gradients);
+  reducer_.reduce_present();
+  Tensors sums;
+  for (const Tensor& parameter : parameters_) {
+    sums.push_back(parameter.grad().defined() ? parameter.grad().clone() : Tensor());
+  }
+  return sums;
+}
+
+// One all-reduce for all groups. In exact mode one for each: ranks are added before groups, as on a single rank.
 void ShardSum::reduce(std::span<const double> factors) {
   const torch::NoGradGuard no_grad;
+  if (!next_buffers_.empty()) copy_all(next_buffers_, reducer_.buffers());
+  const bool is_each_reduced = buffers_ == Buffers::Restart && groups_.size() > 1;
   Tensors total(parameters_.size());
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     Tensors sum = groups_[group].total();
+    if (is_each_reduced) sum = sum_over_ranks(sum);
     for (Tensor& gradient : sum) {
       if (gradient.defined() && factors[group] != 1) gradient.mul_(factors[group]);
     }
     total = group == 0 ? std::move(sum) : sum_of(std::move(total), std::move(sum));
   }
-  for (std::size_t i = 0; i < total.size(); ++i) parameters_[i].mutable_grad() = total[i];
-  if (!next_buffers_.empty()) copy_all(next_buffers_, reducer_.buffers());
-  reducer_.reduce();
+  set_gradients(total);
+  if (!is_each_reduced) reducer_.reduce_present();
 }
 
 }  // namespace tandem

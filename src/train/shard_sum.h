@@ -35,6 +35,8 @@ class ShardSum {
  private:
   using Tensors = std::vector<torch::Tensor>;
   static Tensors sum_of(Tensors left, Tensors right);
+  void set_gradients(const Tensors& gradients);
+  Tensors sum_over_ranks(const Tensors& gradients);
   using GradientTree = TreeSum<Tensors, decltype(&sum_of)>;
 
   Reducer& reducer_;

@@ -131,6 +131,7 @@ Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int6
       scaler_(scaler),
       options_(options),
       num_batches_(num_batches),
+      passes_before_(reducer.stats().passes),
       losses_(options, reducer.comm()),
       sums_(reducer) {
   check_parts(reducer, optimizer, num_batches, options.is_exact);
@@ -148,10 +149,10 @@ void Step::begin_batch(const BatchName& name) {
     no_sync_.emplace(reducer_.no_sync());
   }
   const Communicator& comm = reducer_.comm();
-  const std::int64_t number = name.number.value_or(num_batches_ * comm.world().rank + num_done_);
+  const std::int64_t index = name.index.value_or(num_batches_ * comm.world().rank + num_done_);
   torch::manual_seed(options_.part == 0
-                         ? random_key(options_.seed, Draw::MicroBatch, options_.step, number)
-                         : random_key(options_.seed, Draw::MicroBatch, options_.step, number, options_.part));
+                         ? random_key(options_.seed, Draw::MicroBatch, options_.step, index)
+                         : random_key(options_.seed, Draw::MicroBatch, options_.step, index, options_.part));
   autocast_.emplace(comm.device().type(), scaler_.precision());
 }
 
@@ -160,7 +161,7 @@ void Step::backward(const Loss& given) {
   check_loss(given);
   groups_ = groups_of(given);
   const Loss loss = with_all_counts(given);
-  losses_.add(loss, ids_);
+  losses_.add(given, loss, ids_);
   if (scaler_.needs_normalizer()) agree_on_normalizer(*loss.terms.front().count);
   if (groups_.size() > 1 && !shards_) {
     shards_.emplace(reducer_, options_.is_exact ? Buffers::Restart : Buffers::Continue);
@@ -206,10 +207,9 @@ Tally Step::reduce() {
   if (groups_.size() > 1) return reduce_groups();
   if (shards_) {
     shards_->reduce(std::vector<double>(1, 1.0));
-  } else if (num_batches_ == 0) {
-    reducer_.reduce();  // tells the other ranks that this one contributes nothing
   } else {
     reducer_.finish();
+    if (reducer_.stats().passes == passes_before_) reducer_.reduce();  // the model was not called: contributes zeros
   }
   return losses_.total();
 }

@@ -58,6 +58,7 @@ class Step {
   LossScaler& scaler_;
   StepOptions options_;
   std::int64_t num_batches_;
+  std::int64_t passes_before_;
   std::int64_t num_done_ = 0;
   std::span<const std::int64_t> ids_;  // of the current micro-batch
   StepLoss losses_;

@@ -32,15 +32,19 @@ double value_of(const LossTerm& term) { return contributes(term) ? term.weight *
 
 Tally tally_of(const Loss& loss) {
   Tally tally{.num_batches = 1, .num_terms = static_cast<double>(loss.terms.size())};
-  std::string names;
   for (std::size_t i = 0; i < loss.terms.size(); ++i) {
     const LossTerm& term = loss.terms[i];
     tally.terms.at(i) = {.sum = value_of(term), .count = *term.count, .min_count = term.min_count};
-    names += str(term.name, '\n');
   }
-  tally.names = 1 + static_cast<double>(crc32c(names));
   tally.work = std::max(static_cast<double>(loss.work), *loss.terms.front().count);
   return tally;
+}
+
+// The names of the terms, and which have a count of their own.
+std::string layout_of(const Loss& loss) {
+  std::string layout;
+  for (const LossTerm& term : loss.terms) layout += str(term.name, term.count ? " /" : "", '\n');
+  return layout;
 }
 
 bool is_finite(const Tally& tally) {
@@ -63,7 +67,7 @@ std::string describe(double loss, std::span<const std::int64_t> ids) {
 Tally operator+(const Tally& a, const Tally& b) {
   Tally sum{.num_batches = a.num_batches + b.num_batches,
             .work = a.work + b.work,
-            .names = std::max(a.names, b.names),
+            .layout = std::max(a.layout, b.layout),
             .num_terms = std::max(a.num_terms, b.num_terms)};
   for (std::size_t i = 0; i < kMostTerms; ++i) {
     sum.terms[i] = {.sum = a.terms[i].sum + b.terms[i].sum,
@@ -73,7 +77,9 @@ Tally operator+(const Tally& a, const Tally& b) {
   return sum;
 }
 
-void StepLoss::add(const Loss& loss, std::span<const std::int64_t> ids) {
+void StepLoss::add(const Loss& given, const Loss& loss, std::span<const std::int64_t> ids) {
+  if (losses_.empty()) layout_ = layout_of(given);
+  if (layout_of(given) != layout_) fail_terms(" the terms of the loss differ between micro-batches");
   Loss kept = loss;
   for (LossTerm& term : kept.terms) term.sum = term.sum.detach();
   losses_.push_back({std::move(kept), {ids.begin(), ids.end()}});
@@ -102,10 +108,14 @@ void StepLoss::check(const std::vector<Tally>& ranks) const {
     }
     if (rank.num_batches == 0) continue;
     if (first == nullptr) first = &rank;
-    if (rank.names == first->names) continue;
-    fail(ErrorKind::Data, str("training: in step ", step_ + 1, " the terms of the loss differ between ranks"),
-         "return the same terms in the same order on every rank; a term without samples has a count of 0");
+    if (rank.layout != first->layout) fail_terms(" the terms of the loss differ between ranks");
   }
+}
+
+void StepLoss::fail_terms(const char* what) const {
+  fail(ErrorKind::Data, str("training: in step ", step_ + 1, what),
+       "always return the same terms in the same order, with a count or without; a term without samples has a count of "
+       "0");
 }
 
 std::vector<std::pair<std::string, double>> StepLoss::means(const Tally& total) const {
@@ -121,7 +131,9 @@ std::vector<std::pair<std::string, double>> StepLoss::means(const Tally& total) 
 Tally StepLoss::mine() const {
   std::vector<Tally> tallies;
   for (const BatchLoss& batch : losses_) tallies.push_back(tally_of(batch.loss));
-  return sum_of(tallies);
+  Tally sum = sum_of(tallies);
+  if (!losses_.empty()) sum.layout = 1 + static_cast<double>(crc32c(layout_));
+  return sum;
 }
 
 // The tallies of all ranks.

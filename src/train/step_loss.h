@@ -27,7 +27,7 @@ struct Tally {
 
   double num_batches = 0;
   double work = 0;
-  double names = 0;  // hash of the names of the terms; 0: no batch
+  double layout = 0;  // hash of the names of the terms and of which have a count of their own; 0: no batch
   double num_terms = 0;
   std::array<Term, kMostTerms> terms = {};
 
@@ -41,8 +41,9 @@ class StepLoss {
   StepLoss(const StepOptions& options, Communicator& comm)
       : step_(options.step), is_exact_(options.is_exact), comm_(comm) {}
 
-  // Of the next micro-batch of this rank; every term has a count.
-  void add(const Loss& loss, std::span<const std::int64_t> ids);
+  // Of the next micro-batch of this rank: `loss` as given, then with a count for every term. Other terms than in the
+  // micro-batch before are an Error.
+  void add(const Loss& given, const Loss& loss, std::span<const std::int64_t> ids);
 
   // The sum over all micro-batches of all ranks, along the tree of exact mode; one collective. A loss that is not
   // finite, or whose count is 0, is the same Error on every rank.
@@ -57,6 +58,7 @@ class StepLoss {
     std::vector<std::int64_t> ids;
   };
 
+  [[noreturn]] void fail_terms(const char* what) const;
   Tally mine() const;
   std::vector<Tally> gather(const Tally& mine) const;
   void check(const std::vector<Tally>& ranks) const;
@@ -65,6 +67,7 @@ class StepLoss {
   std::int64_t step_;
   bool is_exact_;
   Communicator& comm_;
+  std::string layout_;  // of the terms of all micro-batches
   std::vector<BatchLoss> losses_;
 };
 

@@ -27,7 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kCheckReplicasEvery = 100;  // steps
-constexpr char kSave = 's';                        // a request
+constexpr char kSave = 's';                        // requests
+constexpr char kProgram = 'p';
 
 // The checkpoint that a run starts from.
 struct ResumePoint {
@@ -160,7 +161,9 @@ struct Training::Run {
   bool has_begun = false;
   bool wants_save = false;       // this rank
   std::string stop_reason = {};  // of this rank
+  bool is_asked_by_program = false;
   std::string why_stopped = {};  // the same on all ranks
+  bool is_stopped_by_program = false;
   std::vector<std::string> notes = {};
   std::chrono::milliseconds started_at{0};
   std::optional<StopRequest> stop_request = {};  // while there are steps left
@@ -214,13 +217,17 @@ void Training::Run::count_steps() {
 
 // Stops for the reason of the first rank that has one. Returns whether a rank wants to save.
 bool Training::Run::agree_on_requests() {
-  if (const std::string name = StopRequest::signal_name(); !name.empty()) stop_reason = name;
-  if (options.stop_at && since_boot() - started_at >= *options.stop_at) stop_reason = "--stop-at";
-  const std::string own = str(std::exchange(wants_save, false) ? kSave : ' ', stop_reason);
+  std::string interruption = StopRequest::signal_name();
+  if (options.stop_at && since_boot() - started_at >= *options.stop_at) interruption = "--stop-at";
+  const bool is_by_program = is_asked_by_program && interruption.empty();
+  const std::string own = str(std::exchange(wants_save, false) ? kSave : ' ', is_by_program ? kProgram : ' ',
+                              is_by_program ? stop_reason : interruption);
   bool must_save = false;
   for (const std::string& request : state.comm.all_gather_bytes(own)) {
     must_save = must_save || request.front() == kSave;
-    if (why_stopped.empty()) why_stopped = request.substr(1);
+    if (!why_stopped.empty()) continue;
+    why_stopped = request.substr(2);
+    is_stopped_by_program = request[1] == kProgram;
   }
   return must_save;
 }
@@ -284,7 +291,11 @@ void Training::save(std::optional<double> metric) {
 }
 void Training::wait_for_save() { run_->wait_for_save(); }
 void Training::ask_to_save() { run_->wants_save = true; }
-void Training::ask_to_stop(const std::string& why) { run_->stop_reason = why.empty() ? "the program" : why; }
+void Training::ask_to_stop(const std::string& why) {
+  run_->stop_reason = why.empty() ? "the program" : why;
+  run_->is_asked_by_program = true;
+}
+bool Training::was_interrupted() const { return run_->step < run_->num_steps && !run_->is_stopped_by_program; }
 
 StepOptions Training::step_options(double lr, double max_norm) const {
   return {.step = run_->step,
@@ -297,9 +308,6 @@ StepOptions Training::step_options(double lr, double max_norm) const {
 void Training::end_step(std::optional<double> metric) {
   Run& run = *run_;
   ++run.step;
-  for (const TrainedPart& part : run.state.parts) {
-    for (const NamedAverage& average : part.averages) average.average->update();
-  }
   const bool is_wanted = run.agree_on_requests();
   const std::int64_t every = run.options.save_every;
   const bool is_due = every > 0 && run.step % every == 0;

@@ -176,7 +176,7 @@ TEST(EvaluationOnRanks, MayBeLeftByABreakInAnyRound) {
       };
       for (const SampleBatch& batch : evaluate(comm, sampler, {.after_round = after_round})) {
         rows.add(batch, Texts(batch.ids.size(), "x"));
-        if (batch.number / 2 == last) break;
+        if (batch.index_in_epoch / 2 == last) break;
       }
       EXPECT_EQ(drawn, last == 0 ? (Ids{0, 1, 2, 3}) : (Ids{0, 1, 2, 3, 4}));
       EXPECT_EQ(sampler.state(), SamplerState{});
@@ -190,7 +190,7 @@ TEST(EvaluationOnRanks, NamesABatchOrARowThatTwoRanksAdded) {
   run_ranks(2, [](const World&) {
     Communicator comm = Communicator::join();
     MeanMetric metric;
-    metric.add(4, 1);
+    metric.add({.ids = {8}, .num_counted = 1, .index_in_epoch = 4}, 1, 1);
     const Error batch = error_of([&] { metric.reduce(comm); });
     EXPECT_EQ(missing_facts(batch, ErrorKind::Data, {"batch 4", "rank 0", "rank 1"}), "");
     GatheredRows<std::string> rows(9);

@@ -19,7 +19,7 @@ constexpr int kRanks = 3;
 constexpr int kSteps = 3;
 
 // Creates and trains a model; every gradient is correct.
-void train(Communicator& comm) {
+void train_until_fault(Communicator& comm) {
   torch::nn::Linear layer(torch::nn::LinearOptions(4, 1).bias(false));
   DistributedDataParallel model(layer, comm);
   constexpr std::array kShares = {1, 2, 6};  // the mean, 3, is the share of no rank
@@ -42,7 +42,7 @@ std::vector<RankOutcome> train_with(Fault fault) {
         Communicator comm = communicator_over(world, chosen.device,
                                               std::make_unique<FaultTransport>(std::move(chosen.transport), mine));
         try {
-          train(comm);
+          train_until_fault(comm);
         } catch (const Error&) {
           store.abandon();
           throw;

@@ -222,8 +222,8 @@ TEST(Frozen, PartIsLeftAloneUntilItIsUnfrozen) {
     Sampler sampler = accelerator.sampler(37);
     const Tensor first = net->first->weight.detach().clone();
     for (auto& step : accelerator.steps(sampler)) {
-      if (step.index() == 0) Accelerator::freeze(*net->first);
-      if (step.index() == 2) Accelerator::unfreeze(*net->first);
+      if (step.index() == 0) accelerator.freeze(*net->first);
+      if (step.index() == 2) accelerator.unfreeze(*net->first);
       const Tensor before = net->last->weight.detach().clone();
       step.train("net", {.lr = 0.1}, [&](const SampleBatch& batch) -> LossSum {
         return {model.call(&NetImpl::forward, real_rows(batch)).sum(), std::ssize(batch.ids)};
@@ -231,7 +231,7 @@ TEST(Frozen, PartIsLeftAloneUntilItIsUnfrozen) {
       EXPECT_FALSE(torch::equal(net->last->weight, before));
       EXPECT_EQ(torch::equal(net->first->weight, first), step.index() < 2) << step.index();
     }
-    Accelerator::freeze(*net);
+    accelerator.freeze(*net);
   });
 }
 
@@ -244,9 +244,9 @@ TEST(Frozen, WholePartCannotBeTrained) {
   Sampler sampler = accelerator.sampler(37);
   const auto loss = [&](const SampleBatch& batch) -> LossSum { return {model(real_rows(batch)).sum(), 1}; };
   for (auto& step : accelerator.steps(sampler)) {
-    Accelerator::freeze(*net);
+    accelerator.freeze(*net);
     EXPECT_THROW(step.train("net", {}, loss), Error);
-    Accelerator::unfreeze(*net);
+    accelerator.unfreeze(*net);
     step.train("net", {}, loss);
   }
 }
@@ -266,7 +266,7 @@ TEST(Kept, StateOfTheProgramIsInTheCheckpoint) {
     Sgd optimizer(*net);
     accelerator.prepare(optimizer);
     Best best;
-    accelerator.keep("best", best);
+    accelerator.register_for_checkpointing("best", best);
     Sampler sampler = accelerator.sampler(37);
     for (const SampleBatch& batch : accelerator.batches(sampler)) {
       const auto pass = accelerator.accumulate();

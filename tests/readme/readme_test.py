@@ -117,7 +117,7 @@ class Readme(unittest.TestCase):
                 self.assertIn(f"{line}\n", result.stdout)
         (rouge2,) = re.findall(r"^this model +\S+  (\S+)", result.stdout, re.M)
         self.assertGreaterEqual(float(rouge2), 0.80)
-        self.assertEqual(len(re.findall("^dialogue  .*\n(?: .*\n)*true      .*\nwritten   ", result.stdout, re.M)), 3)
+        self.assertEqual(len(re.findall("^dialogue  .*\n(?: .*\n)*reference .*\npredicted ", result.stdout, re.M)), 3)
         self.assertRegex(result.stdout, r"(?m)^folder    .*/runs/summarize-train-")
         self.assertRegex(result.stdout, r"(?m)^wrote 256 summaries to runs/latest/submission.csv\n(tandem: .*\n)*next      \S+/tandem summarize train ")
 

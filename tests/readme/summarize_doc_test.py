@@ -48,7 +48,7 @@ REFUSED = {
     "tokenizer encode --tokenizer nowhere": "tokenizer: nowhere has neither tokenizer.json nor vocab.json with merges.txt",
     "export --from nowhere --output new": "there is no model in nowhere",
     "evaluate --from runs/stopped": "there is no complete checkpoint in FOLDER/checkpoints",
-    "evaluate --from gpt2-dialogues": "gpt2-dialogues does not say which rows to use",
+    "evaluate --from gpt2-dialogues": "gpt2-dialogues has no validation.csv with rows to use",
     "export --from runs/whole --output gpt2-dialogues": "output is gpt2-dialogues, which exists already (--output)",
     "train --train rows.csv --valid rows.csv --vocabulary 257 --context 30 --marker = --prefix 'Summarize this, if you please:'":
         "prefix and marker are 31 tokens, and the context is 30",

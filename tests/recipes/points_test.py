@@ -62,6 +62,8 @@ class Train(PointsTest):
         stopped = self.result(*TRAIN, "--lr", "0", "--eval-every", "2", "--patience", "3")
         self.assertEqual(stopped["steps"], 8)  # the evaluation at step 2 is the best
         self.assertIn("--patience 3", stopped["why_stopped"])
+        self.assertEqual((self.folder / "runs/fit/checkpoints/best").read_text().strip(), "step-00000002")
+        self.assertNotIn("--resume", self.points(*TRAIN, "--name", "again", "--lr", "0", "--eval-every", "2", "--patience", "3").stdout)
         events = [json.loads(line) for line in (self.folder / "runs/fit/events.jsonl").read_text().splitlines()]
         evaluated = [event["step"] for event in events if "loss" in event and event["event"] not in ("step", "end")]
         self.assertEqual(evaluated, [2, 4, 6, 8])
@@ -117,8 +119,9 @@ class Use(PointsTest):
         self.assertFalse((self.folder / "out.txt").exists())
         kept = (self.folder / "out.txt.part").read_text().count("\n") - 1
         self.assertGreaterEqual(kept, 4)
-        self.assertRegex(self.points("predict", "--from", "runs/latest/checkpoints/step-00000020", "--output", "out.txt").stderr,
-                         rf"out\.txt\.part.* {kept} rows")  # another key
+        self.assertRegex(self.predict("--precision", "bf16").stderr, rf"out\.txt\.part.* {kept} rows")
+        self.result(*TRAIN, "--preset", "quick", "--lr", "0.2", "--resume", "no", "--name", "other")
+        self.assertRegex(self.predict("--from", "runs/other").stderr, rf"out\.txt\.part.* {kept} rows")
         self.assertEqual(self.written("--nproc", 2), whole)
 
 

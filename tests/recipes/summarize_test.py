@@ -70,7 +70,7 @@ class Demo(SummarizeTest):
 
         shown = self.run_well("evaluate", "--from", "runs/two")
         self.assertEqual(len(re.findall("^dialogue  ", shown, re.M)), 3)
-        true, written = re.findall("^true      (.*)$", shown, re.M), re.findall("^written   (.*)$", shown, re.M)
+        true, written = re.findall("^reference (.*)$", shown, re.M), re.findall("^predicted (.*)$", shown, re.M)
         self.assertEqual(true, written)
         rows = self.read_csv("runs/two/validation.csv")
         self.run_well("predict", "--from", "runs/two", "--nproc", "2")
@@ -191,7 +191,7 @@ class Weights(SummarizeTest):
 
     def test_are_evaluated_with_a_word_on_how_far_it_is(self):
         words = ["evaluate", "--from", "runs/tiny", "--eval-samples", "4", "--decode-batch", "2"]
-        self.assertEqual(self.run_summarize(*words).stderr, "written 2/4\nwritten 4/4\n")
+        self.assertEqual(self.run_summarize(*words).stderr, "predicted 2/4\npredicted 4/4\n")
         self.assertEqual(self.run_summarize(*words, "--no-progress").stderr, "")
 
     def test_in_sixteen_bits_give_nearly_the_same(self):

@@ -10,11 +10,8 @@ namespace {
 // Both have TrainOptions, presets, and commands of the same names: each in a namespace of its own.
 TEST(Recipes, CanBeLinkedIntoOneProgram) {
   const CommandTable points = points::commands();
-  const CommandTable summarize{.name = "tandem summarize",
-                               .about = "",
-                               .example = "",
-                               .commands = {summarize::evaluate_command(), summarize::predict_command()}};
-  for (const char* name : {"evaluate", "predict"}) {
+  const CommandTable summarize = summarize::commands();
+  for (const char* name : {"train", "evaluate", "predict"}) {
     ASSERT_NE(find_command(points, name), nullptr);
     ASSERT_NE(find_command(summarize, name), nullptr);
     EXPECT_NE(find_command(points, name)->about, find_command(summarize, name)->about);
@@ -24,10 +21,10 @@ TEST(Recipes, CanBeLinkedIntoOneProgram) {
 
 TEST(Recipes, RunTheCommandThatIsNamed) {
   testing::internal::CaptureStdout();
-  EXPECT_EQ(
-      find_command(points::commands(), "train")
-          ->run({"tandem-points", "train", "--preset", "quick", "--dump-config"}, {"tandem points train", "", "", {}}),
-      0);
+  EXPECT_EQ(find_command(points::commands(), "train")
+                ->run({"tandem-points", "train", "--preset", "quick", "--dump-config"}, 2,
+                      {"tandem points train", "", "", {}}),
+            0);
   EXPECT_NE(testing::internal::GetCapturedStdout().find("\nmax-steps: 20\n"), std::string::npos);
 }
 

@@ -223,6 +223,15 @@ class LayersTest(TreeTest):
             text = f"namespace tandem {{\n{text}\n}}\n"
             self.green({"src/comm/a.cpp": text.replace("File", "A"), "src/comm/b.cpp": text.replace("File", "B")})
 
+    def test_a_helper_is_defined_in_one_file_of_its_folder(self) -> None:
+        text = "namespace tandem {\nnamespace {\n\nstd::vector<int> sizes(int a) {\n  return {a};\n}\n\n}  // namespace\n}\n"
+        same = "is also defined in"
+        self.red({"src/comm/a.cpp": text, "src/comm/b.cpp": text},
+                 f"src/comm/a.cpp:2: sizes() {same} src/comm/b.cpp, which is compiled with this file",
+                 f"src/comm/b.cpp:2: sizes() {same} src/comm/a.cpp, which is compiled with this file")
+        self.green({"src/comm/a.cpp": text, "src/comm/a_test.cpp": text, "src/ddp/a.cpp": text})
+        self.green({path: text.replace("sizes", "visit_fields") for path in ("src/comm/a.cpp", "src/comm/b.cpp")})
+
     def test_examples_and_benchmarks_are_programs_of_their_own(self) -> None:
         self.green({path: "struct Sum {};\n" for path in ("examples/1/a.cpp", "examples/2/a.cpp", "bench/a.cpp", "tests/a.cpp")})
 

@@ -50,11 +50,13 @@ class BatchReading {
     std::vector<BadSample> bad;
   };
 
-  BatchReading(const Dataset& dataset, const Collate& collate, const StepKey& key, SampleBatch wanted)
+  // `is_filled`: good samples are repeated in place of bad ones.
+  BatchReading(const Dataset& dataset, const Collate& collate, const StepKey& key, SampleBatch wanted, bool is_filled)
       : dataset_(dataset),
         collate_(collate),
         key_(key),
         wanted_(std::move(wanted)),
+        is_filled_(is_filled),
         samples_(wanted_.ids.size()),
         complaints_(wanted_.ids.size()),
         num_left_(wanted_.ids.size()) {}
@@ -86,7 +88,7 @@ class BatchReading {
       if (std::cmp_less(i, wanted_.num_counted)) ++result.samples.num_counted;
     }
     if (good.empty()) return result;
-    for (std::size_t i = 0; good.size() < samples_.size(); ++i) {
+    for (std::size_t i = 0; is_filled_ && good.size() < samples_.size(); ++i) {
       ids.push_back(ids[i]);
       good.push_back(good[i]);
     }
@@ -98,6 +100,7 @@ class BatchReading {
   const Collate& collate_;
   StepKey key_;
   SampleBatch wanted_;
+  bool is_filled_;
   std::vector<std::optional<Sample>> samples_;
   std::vector<std::optional<std::string>> complaints_;
   std::atomic<std::size_t> num_left_;

@@ -18,7 +18,7 @@ constexpr const char* kPeerOutput =
     "Traceback (most recent call last):\n  File \"t.py\", line 9\n"
     "RuntimeError: [../gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:23943.\n";
 
-RankEnd ended(int rank, ExitStatus status, const std::string& output) {
+RankEnd measured_end(int rank, ExitStatus status, const std::string& output) {
   RankEnd end;
   end.rank = rank;
   end.order = rank;
@@ -29,15 +29,16 @@ RankEnd ended(int rank, ExitStatus status, const std::string& output) {
   return end;
 }
 
-RankEnd stopped(int rank, const std::string& output = "") {
-  RankEnd end = ended(rank, {.signal = SIGTERM}, output);
+RankEnd measured_stop(int rank, const std::string& output = "") {
+  RankEnd end = measured_end(rank, {.signal = SIGTERM}, output);
   end.told_to_stop = true;
   return end;
 }
 
 TEST(ReportFailure, TellsTheCauseTheOthersAndTheLog) {
-  const std::vector<RankEnd> ends = {ended(0, {.code = 1}, kPeerOutput), ended(1, {.code = 1}, kOwnOutput),
-                                     ended(2, {.code = 1}, kPeerOutput), stopped(5)};
+  const std::vector<RankEnd> ends = {measured_end(0, {.code = 1}, kPeerOutput),
+                                     measured_end(1, {.code = 1}, kOwnOutput),
+                                     measured_end(2, {.code = 1}, kPeerOutput), measured_stop(5)};
   const FailureReport report = report_failure(ends, {}, "LOGS");
   EXPECT_EQ(lacks(report.text, {"tandem: rank 1 failed: exit code 1 (after 2.3 s, peak memory 312 MiB)\n",
                                 "  Traceback (most recent call last):\n    File \"t.py\", line 8, in <module>\n",
@@ -48,8 +49,8 @@ TEST(ReportFailure, TellsTheCauseTheOthersAndTheLog) {
 }
 
 TEST(ReportFailure, SaysTheSameToMachines) {
-  const std::vector<RankEnd> ends = {ended(0, {.code = 1}, kPeerOutput), ended(1, {.signal = SIGSEGV}, ""), stopped(2),
-                                     stopped(3)};
+  const std::vector<RankEnd> ends = {measured_end(0, {.code = 1}, kPeerOutput),
+                                     measured_end(1, {.signal = SIGSEGV}, ""), measured_stop(2), measured_stop(3)};
   const Json json = report_failure(ends, {}, "LOGS").json;
   EXPECT_EQ(json.at("rank").as_integer(), 1);
   EXPECT_EQ(json.at("exit_code").as_integer(), 139);
@@ -63,17 +64,17 @@ TEST(ReportFailure, ShowsTheLastLinesWhereNothingExplainsIt) {
   std::string output;
   for (int i = 0; i < 30; ++i) output += str("step ", i, '\n');
   const FailureReport report =
-      report_failure(std::vector{ended(0, {.code = 3}, str(output, "10%\r\x1b[32m20%\x1b[0m\n\x01"))}, {}, "");
+      report_failure(std::vector{measured_end(0, {.code = 3}, str(output, "10%\r\x1b[32m20%\x1b[0m\n\x01"))}, {}, "");
   EXPECT_EQ(report.text.find("step 21"), std::string::npos);
   EXPECT_EQ(lacks(report.text, {"exit code 3",
                                 "\n  step 22\n  step 23\n  step 24\n  step 25\n  step 26\n  step 27\n"
                                 "  step 28\n  step 29\n  20%\n  ?\n"}),
             "");
-  EXPECT_EQ(lacks(report_failure(std::vector{ended(0, {.code = 3}, "")}, {}, "").text, {"no output"}), "");
+  EXPECT_EQ(lacks(report_failure(std::vector{measured_end(0, {.code = 3}, "")}, {}, "").text, {"no output"}), "");
 }
 
 TEST(ReportFailure, IndentsTheHint) {
-  const FailureReport report = report_failure(std::vector{ended(0, {.signal = SIGSEGV}, "")}, {}, "");
+  const FailureReport report = report_failure(std::vector{measured_end(0, {.signal = SIGSEGV}, "")}, {}, "");
   const std::string hint = report.text.substr(report.text.find("\nhint: ") + 1);
   ASSERT_GE(std::ranges::count(hint, '\n'), 2) << report.text;
   EXPECT_TRUE(split(hint, '\n')[1].starts_with("      ")) << hint;
@@ -81,13 +82,14 @@ TEST(ReportFailure, IndentsTheHint) {
 
 TEST(ReportFailure, SaysThatOurSignalCutAnErrorShort) {
   const FailureReport report =
-      report_failure(std::vector{ended(0, {.code = 1}, kPeerOutput), stopped(1, kOwnOutput)}, {}, "");
+      report_failure(std::vector{measured_end(0, {.code = 1}, kPeerOutput), measured_stop(1, kOwnOutput)}, {}, "");
   EXPECT_EQ(lacks(report.text, {"tandem: rank 1 failed: ", "stopped by tandem (after", "ValueError: boom"}), "");
   EXPECT_EQ(report.exit_code, 1);
 }
 
 TEST(ReportFailure, NamesTheRankThatAllTheOthersWaitedFor) {
-  const FailureReport report = report_failure(std::vector{ended(0, {.code = 1}, kPeerOutput), stopped(1)}, {}, "");
+  const FailureReport report =
+      report_failure(std::vector{measured_end(0, {.code = 1}, kPeerOutput), measured_stop(1)}, {}, "");
   EXPECT_EQ(lacks(report.text, {"tandem: rank 0 failed", "tandem: rank 1 had not failed"}), "");
 }
 
@@ -96,9 +98,10 @@ TEST(ReportFailure, StaysShort) {
   for (int i = 0; i < 500; ++i) frames += str("  File \"t.py\", line ", i, '\n');
   const std::string output =
       str("Traceback (most recent call last):\n", frames, "CUDA out of memory: ", std::string(9000, 'x'));
-  const std::string text =
-      report_failure(std::vector{ended(0, {.code = 1}, output), stopped(1), ended(2, {.code = 0}, "")}, {}, "LOGS")
-          .text;
+  const std::string text = report_failure(std::vector{measured_end(0, {.code = 1}, output), measured_stop(1),
+                                                      measured_end(2, {.code = 0}, "")},
+                                          {}, "LOGS")
+                               .text;
   EXPECT_LE(std::ranges::count(text, '\n'), 60);
   for (const std::string& line : split(text, '\n')) EXPECT_LE(line.size(), 605U);
 }

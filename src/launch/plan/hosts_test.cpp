@@ -21,7 +21,7 @@ std::string hosts_failure(const Args& args, const OuterJob& outer = {}) {
 }
 
 // "address:port node/num_nodes"
-std::string place(const HostPlan& plan) {
+std::string host_place(const HostPlan& plan) {
   return plan.master_addr + ":" + std::to_string(plan.master_port) + " " + std::to_string(plan.node) + "/" +
          std::to_string(plan.num_nodes);
 }
@@ -39,18 +39,18 @@ OuterJob slurm(int tasks_per_node) {
 }
 
 TEST(OneHost, TakesAnyFreePortUnlessOneIsNamed) {
-  EXPECT_EQ(place(hosts({})), "127.0.0.1:0 0/1");
-  EXPECT_EQ(place(hosts({"--master-port", "29501"})), "127.0.0.1:29501 0/1");
-  EXPECT_EQ(place(hosts({"--master-addr", "10.0.0.1", "--nnodes", "1"})), "10.0.0.1:0 0/1");
-  EXPECT_EQ(place(hosts({"--local-addr", "10.0.0.2"})), "10.0.0.2:0 0/1");
-  EXPECT_EQ(place(hosts({"--rdzv-endpoint", "localhost:29502"})), "localhost:29502 0/1");
+  EXPECT_EQ(host_place(hosts({})), "127.0.0.1:0 0/1");
+  EXPECT_EQ(host_place(hosts({"--master-port", "29501"})), "127.0.0.1:29501 0/1");
+  EXPECT_EQ(host_place(hosts({"--master-addr", "10.0.0.1", "--nnodes", "1"})), "10.0.0.1:0 0/1");
+  EXPECT_EQ(host_place(hosts({"--local-addr", "10.0.0.2"})), "10.0.0.2:0 0/1");
+  EXPECT_EQ(host_place(hosts({"--rdzv-endpoint", "localhost:29502"})), "localhost:29502 0/1");
 }
 
 TEST(OneHost, NeedsNoPortWhenStandaloneAndSaysSo) {
   for (const Args& args :
        {Args{"--standalone", "--master_port=29500"}, Args{"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:29500"}}) {
     const HostPlan plan = hosts(args);
-    EXPECT_EQ(place(plan), "127.0.0.1:0 0/1");
+    EXPECT_EQ(host_place(plan), "127.0.0.1:0 0/1");
     ASSERT_EQ(plan.notes.size(), 1U);
     EXPECT_EQ(lacks(plan.notes[0], {"port 29500", "free port"}), "");
   }
@@ -59,9 +59,9 @@ TEST(OneHost, NeedsNoPortWhenStandaloneAndSaysSo) {
 }
 
 TEST(SeveralHosts, MeetAtTheMastersAddress) {
-  EXPECT_EQ(place(hosts({"--nnodes=2", "--node_rank=1", "--master_addr=10.0.0.1"})), "10.0.0.1:29500 1/2");
-  EXPECT_EQ(place(hosts({"--nnodes=2", "--master_addr=10.0.0.1", "--master_port=1234"})), "10.0.0.1:1234 0/2");
-  EXPECT_EQ(place(hosts({"--nnodes=3", "--node_rank=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host:2000"})),
+  EXPECT_EQ(host_place(hosts({"--nnodes=2", "--node_rank=1", "--master_addr=10.0.0.1"})), "10.0.0.1:29500 1/2");
+  EXPECT_EQ(host_place(hosts({"--nnodes=2", "--master_addr=10.0.0.1", "--master_port=1234"})), "10.0.0.1:1234 0/2");
+  EXPECT_EQ(host_place(hosts({"--nnodes=3", "--node_rank=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host:2000"})),
             "host:2000 2/3");
 }
 
@@ -89,22 +89,22 @@ TEST(Hosts, NoteFlagsWithoutEffect) {
 TEST(OuterJob, WithOneTaskOnEachHostGivesTheHosts) {
   const HostPlan plan = hosts({"-n", "4"}, Dialect::Tandem, slurm(1));
   EXPECT_FALSE(plan.joins);
-  EXPECT_EQ(place(plan), "node0:23456 1/2");
+  EXPECT_EQ(host_place(plan), "node0:23456 1/2");
   ASSERT_EQ(plan.notes.size(), 1U);
   EXPECT_EQ(lacks(plan.notes[0], {"host 1 of 2", "Slurm", "node0:23456"}), "");
-  EXPECT_EQ(place(hosts({"--master-addr", "me"}, Dialect::Tandem, slurm(1))), "me:23456 1/2");
+  EXPECT_EQ(host_place(hosts({"--master-addr", "me"}, Dialect::Tandem, slurm(1))), "me:23456 1/2");
 }
 
 TEST(OuterJob, WithSeveralTasksOnAHostMakesEachARank) {
   const HostPlan plan = hosts({}, Dialect::Tandem, slurm(2));
   EXPECT_TRUE(plan.joins);
-  EXPECT_EQ(place(plan), "node0:23456 1/2");
+  EXPECT_EQ(host_place(plan), "node0:23456 1/2");
   ASSERT_EQ(plan.notes.size(), 1U);
   EXPECT_EQ(lacks(plan.notes[0], {"Slurm", "rank 3 of 4"}), "");
   EXPECT_EQ(
       lacks(hosts_failure({"-n", "2"}, slurm(2)), {"usage: ", "nproc-per-node", "Slurm", "2 tasks", "--standalone"}),
       "");
-  EXPECT_EQ(place(hosts({"-n", "2", "--standalone"}, Dialect::Tandem, slurm(2))), "127.0.0.1:0 0/1");
+  EXPECT_EQ(host_place(hosts({"-n", "2", "--standalone"}, Dialect::Tandem, slurm(2))), "127.0.0.1:0 0/1");
 }
 
 TEST(OuterJob, ThatDoesNotSayWhereRankZeroIsNeedsAnAddress) {
@@ -113,22 +113,22 @@ TEST(OuterJob, ThatDoesNotSayWhereRankZeroIsNeedsAnAddress) {
   mpi.master_addr = "";
   mpi.master_port = 0;
   EXPECT_EQ(lacks(hosts_failure({}, mpi), {"launch: ", "Open MPI", "rank 0", "--master-addr HOST"}), "");
-  EXPECT_EQ(place(hosts({"--master-addr", "a"}, Dialect::Tandem, mpi)), "a:29500 1/2");
+  EXPECT_EQ(host_place(hosts({"--master-addr", "a"}, Dialect::Tandem, mpi)), "a:29500 1/2");
   mpi.num_nodes = 1;
-  EXPECT_EQ(place(hosts({}, Dialect::Tandem, mpi)), "127.0.0.1:29500 1/1");
+  EXPECT_EQ(host_place(hosts({}, Dialect::Tandem, mpi)), "127.0.0.1:29500 1/1");
 }
 
 TEST(OuterJob, OfTorchrunIsJoinedUnlessRanksAreCounted) {
   OuterJob job = slurm(2);
   job.launcher = "torchrun";
   EXPECT_TRUE(hosts({}, Dialect::Tandem, job).joins);
-  EXPECT_EQ(place(hosts({"-n", "2"}, Dialect::Tandem, job)), "127.0.0.1:0 0/1");
+  EXPECT_EQ(host_place(hosts({"-n", "2"}, Dialect::Tandem, job)), "127.0.0.1:0 0/1");
 }
 
 TEST(OuterJob, MeansNothingToTheOtherTools) {
   for (const Dialect dialect : {Dialect::Torchrun, Dialect::Accelerate, Dialect::Launch}) {
-    EXPECT_EQ(place(hosts({}, dialect, slurm(2))), "127.0.0.1:0 0/1");
-    EXPECT_EQ(place(hosts({}, dialect, slurm(1))), "127.0.0.1:0 0/1");
+    EXPECT_EQ(host_place(hosts({}, dialect, slurm(2))), "127.0.0.1:0 0/1");
+    EXPECT_EQ(host_place(hosts({}, dialect, slurm(1))), "127.0.0.1:0 0/1");
   }
 }
 

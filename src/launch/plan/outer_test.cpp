@@ -30,7 +30,7 @@ std::string message_of(const Map& variables) {
 }
 
 // "rank/size local_rank/local_size node/num_nodes address:port"
-std::string place(const OuterJob& job) {
+std::string outer_place(const OuterJob& job) {
   return str(job.rank, '/', job.size, ' ', job.local_rank, '/', job.local_size, ' ', job.node, '/', job.num_nodes, ' ',
              job.master_addr, ':', job.master_port);
 }
@@ -68,7 +68,7 @@ TEST(OuterJob, IsNobodysWithoutALauncher) {
 
 TEST(OuterJob, OfTorchrunNeedsAllItsVariables) {
   EXPECT_EQ(read_outer_job(in(kTorchrun)).launcher, "torchrun");
-  EXPECT_EQ(place(read_outer_job(in(kTorchrun))), "5/8 1/4 1/2 head:29500");
+  EXPECT_EQ(outer_place(read_outer_job(in(kTorchrun))), "5/8 1/4 1/2 head:29500");
   Map incomplete = kTorchrun;
   incomplete.erase("TORCHELASTIC_RUN_ID");
   EXPECT_EQ(read_outer_job(in(incomplete)).launcher, "");
@@ -82,7 +82,7 @@ TEST(OuterJob, IsNobodysInsideARankOfOurs) {
 
 TEST(OuterJob, OfSlurmComesFromItsStep) {
   EXPECT_EQ(read_outer_job(in(kSlurm)).launcher, "Slurm");
-  EXPECT_EQ(place(read_outer_job(in(kSlurm))), "4/7 0/2 2/4 gpu003:23730");  // 123456 + 2 * 137 = 123730
+  EXPECT_EQ(outer_place(read_outer_job(in(kSlurm))), "4/7 0/2 2/4 gpu003:23730");  // 123456 + 2 * 137 = 123730
   const OuterJob last = read_outer_job(in(with(kSlurm, {{"SLURM_PROCID", "6"}, {"SLURM_NODEID", "3"}})));
   EXPECT_EQ(last.local_size, 1);
   EXPECT_EQ(last.node, 3);
@@ -153,7 +153,7 @@ TEST(OuterJob, OfMpiOnSeveralHostsAsksForTheAddress) {
   const OuterJob job =
       read_outer_job(in({{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "4"}}));
   EXPECT_EQ(job.launcher, "MPI");
-  EXPECT_EQ(place(job), "5/8 1/4 1/2 :20000");
+  EXPECT_EQ(outer_place(job), "5/8 1/4 1/2 :20000");
   EXPECT_EQ(read_outer_job(in({{"MV2_COMM_WORLD_RANK", "3"},
                                {"MV2_COMM_WORLD_SIZE", "4"},
                                {"MV2_COMM_WORLD_LOCAL_RANK", "0"},

@@ -15,7 +15,7 @@ namespace {
 using Args = std::vector<std::string>;
 
 // torchrun's variables of one rank, in one line.
-std::string place(const LaunchPlan& plan, int local_rank) {
+std::string rank_place(const LaunchPlan& plan, int local_rank) {
   std::vector<std::string> values;
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE"}) {
     values.push_back(variable_of(plan, local_rank, name));
@@ -27,8 +27,8 @@ TEST(Plan, GivesEachRankItsPlace) {
   SampleMachine machine;
   const LaunchPlan plan = machine.plan({"-n", "2", "--max-restarts", "3", "--role", "trainer", "prog"});
   EXPECT_EQ(num_ranks(plan), 2);
-  EXPECT_EQ(place(plan, 0), "0 2 0 2 0 1");
-  EXPECT_EQ(place(plan, 1), "1 2 1 2 0 1");
+  EXPECT_EQ(rank_place(plan, 0), "0 2 0 2 0 1");
+  EXPECT_EQ(rank_place(plan, 1), "1 2 1 2 0 1");
   EXPECT_EQ(variable_of(plan, 1, "MASTER_ADDR"), "127.0.0.1");
   EXPECT_EQ(variable_of(plan, 1, "MASTER_PORT"), "4242");
   EXPECT_EQ(variable_of(plan, 1, "ROLE_NAME"), "trainer");
@@ -46,17 +46,18 @@ TEST(Plan, GivesEachRankItsPlace) {
 TEST(Plan, GivesTheOnlyProcessOfAccelerateNoPlace) {
   SampleMachine machine;
   const LaunchPlan one = machine.plan({"--num_processes", "1", "train.py"}, Dialect::Accelerate);
-  EXPECT_EQ(place(one, 0), "not set not set not set not set not set not set");
+  EXPECT_EQ(rank_place(one, 0), "not set not set not set not set not set not set");
   EXPECT_EQ(variable_of(one, 0, "TANDEM_DEVICES"), "cpu");
-  EXPECT_EQ(place(machine.plan({"--num_processes", "1", "train.py"}), 0), "0 1 0 1 0 1");
-  EXPECT_EQ(place(machine.plan({"--cpu", "--num_processes", "2", "train.py"}, Dialect::Accelerate), 1), "1 2 1 2 0 1");
+  EXPECT_EQ(rank_place(machine.plan({"--num_processes", "1", "train.py"}), 0), "0 1 0 1 0 1");
+  EXPECT_EQ(rank_place(machine.plan({"--cpu", "--num_processes", "2", "train.py"}, Dialect::Accelerate), 1),
+            "1 2 1 2 0 1");
 }
 
 TEST(Plan, CountsTheRanksOfEarlierHosts) {
   SampleMachine machine;
   const LaunchPlan plan =
       machine.plan({"-n", "2", "--nnodes", "3", "--node-rank", "2", "--master-addr", "a", "--rdzv-id", "job", "prog"});
-  EXPECT_EQ(place(plan, 1), "5 6 1 2 2 3");
+  EXPECT_EQ(rank_place(plan, 1), "5 6 1 2 2 3");
   EXPECT_EQ(variable_of(plan, 1, "TORCHELASTIC_RUN_ID"), "job");
   EXPECT_FALSE(plan.hosts_master);
   EXPECT_EQ(plan.master_port, 29500);
@@ -99,7 +100,7 @@ TEST(Plan, ShowsEachRankOneGpuWhenLocalRanksAreVirtual) {
   EXPECT_EQ(variable_of(plan, 0, "CUDA_VISIBLE_DEVICES"), "5");
   EXPECT_EQ(variable_of(plan, 1, "CUDA_VISIBLE_DEVICES"), "7");
   EXPECT_EQ(variable_of(plan, 1, "TANDEM_DEVICES"), "cuda:0");
-  EXPECT_EQ(place(plan, 1), "1 2 0 2 0 1");
+  EXPECT_EQ(rank_place(plan, 1), "1 2 0 2 0 1");
   EXPECT_EQ(rank_start(plan, 1, 0, 0).command.back(), "1");
 }
 
@@ -137,7 +138,7 @@ TEST(Plan, OfATaskOfSlurmIsThatOneRank) {
   const LaunchPlan plan = machine.plan({"prog"});
   EXPECT_TRUE(plan.joins);
   EXPECT_EQ(num_ranks(plan), 1);
-  EXPECT_EQ(place(plan, 0), "5 8 1 4 1 2");
+  EXPECT_EQ(rank_place(plan, 0), "5 8 1 4 1 2");
   EXPECT_EQ(plan.master_port, 23456);
   EXPECT_FALSE(plan.hosts_master);
   EXPECT_EQ(plan.devices, (Args{"cuda:0", "cuda:0", "cuda:0", "cuda:0"}));
@@ -158,7 +159,7 @@ TEST(Plan, OfAWorkerOfTorchrunKeepsWhatTorchrunSaid) {
                             {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
   const LaunchPlan plan = machine.plan({"prog"});
   EXPECT_TRUE(plan.joins);
-  EXPECT_EQ(place(plan, 0), "1 2 1 2 0 1");
+  EXPECT_EQ(rank_place(plan, 0), "1 2 1 2 0 1");
   EXPECT_EQ(plan.master_port, 29400);
   EXPECT_EQ(variable_of(plan, 0, "TORCHELASTIC_RUN_ID"), "job7");
   EXPECT_EQ(variable_of(plan, 0, "TORCHELASTIC_USE_AGENT_STORE"), "True");
@@ -255,7 +256,7 @@ TEST(Guides, EveryCommandLineDoesWhatItsAuthorExpects) {
     EXPECT_EQ(num_ranks(plan), row.ranks) << line;
     EXPECT_EQ(plan.master_port, 0) << line;
     EXPECT_EQ(rank_start(plan, 1, 4242, 0).command, row.command) << line;
-    EXPECT_EQ(place(plan, 1), str("1 ", row.ranks, " 1 ", row.ranks, " 0 1")) << line;
+    EXPECT_EQ(rank_place(plan, 1), str("1 ", row.ranks, " 1 ", row.ranks, " 0 1")) << line;
   }
 }
 

@@ -42,7 +42,7 @@ bool can_listen(int port) {
 // A port that is free at the moment.
 int free_port() { return reserve_port().number; }
 
-std::string message_of(int wanted) {
+std::string port_message(int wanted) {
   const Error error = error_of([&] { reserve_port(wanted); });
   EXPECT_EQ(error.kind(), ErrorKind::Launch);
   EXPECT_NE(error.hint(), "");
@@ -77,9 +77,9 @@ TEST(ReservedPort, IsTheOneThatWasWanted) {
 
 TEST(ReservedPort, IsRefusedWhileAnotherJobReservesIt) {
   const ReservedPort any = reserve_port();
-  EXPECT_TRUE(message_of(any.number).starts_with(held_by(any.number, ::getpid()))) << message_of(any.number);
+  EXPECT_TRUE(port_message(any.number).starts_with(held_by(any.number, ::getpid()))) << port_message(any.number);
   const ReservedPort wanted = reserve_port(free_port());
-  EXPECT_TRUE(message_of(wanted.number).starts_with(held_by(wanted.number, ::getpid())));
+  EXPECT_TRUE(port_message(wanted.number).starts_with(held_by(wanted.number, ::getpid())));
 }
 
 TEST(ReservedPort, IsFreeAgainWhenTheJobThatHeldItIsKilled) {
@@ -94,7 +94,7 @@ TEST(ReservedPort, IsFreeAgainWhenTheJobThatHeldItIsKilled) {
   }
   char byte = 0;
   ASSERT_EQ(::read(ready.read.get(), &byte, 1), 1);
-  EXPECT_TRUE(message_of(wanted).starts_with(held_by(wanted, child))) << message_of(wanted);
+  EXPECT_TRUE(port_message(wanted).starts_with(held_by(wanted, child))) << port_message(wanted);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(reserve_port(wanted).number, wanted);
@@ -103,7 +103,7 @@ TEST(ReservedPort, IsFreeAgainWhenTheJobThatHeldItIsKilled) {
 std::string message_when_listened_on(in_addr_t host, int port) {
   const Fd socket = bound(port, Reuse::Yes, host);
   EXPECT_EQ(::listen(socket.get(), 1), 0);
-  return message_of(port);
+  return port_message(port);
 }
 
 TEST(ReservedPort, NamesTheProcessThatListens) {
@@ -124,18 +124,18 @@ TEST(ReservedPort, IsRefusedWhereOnlyOneFamilyIsTaken) {
   address.sin6_port = htons(static_cast<std::uint16_t>(wanted));
   if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) GTEST_SKIP() << "no IPv6 here";
   ASSERT_EQ(::listen(socket.get(), 1), 0);
-  EXPECT_TRUE(message_of(wanted).starts_with(held_by(wanted, ::getpid()))) << message_of(wanted);
+  EXPECT_TRUE(port_message(wanted).starts_with(held_by(wanted, ::getpid()))) << port_message(wanted);
 }
 
 TEST(ReservedPort, SaysThatAHolderCannotBeSeen) {
   const int wanted = free_port();
   const Fd socket = bound(wanted, Reuse::No);  // /proc/net lists only sockets that listen or are connected
-  EXPECT_EQ(lacks(message_of(wanted), {str("port ", wanted), "held by a process"}), "");
+  EXPECT_EQ(lacks(port_message(wanted), {str("port ", wanted), "held by a process"}), "");
 }
 
 TEST(ReservedPort, IsAPort) {
-  EXPECT_EQ(lacks(message_of(65536), {"port 65536", "1 to 65535"}), "");
-  EXPECT_EQ(lacks(message_of(-1), {"port -1", "1 to 65535"}), "");
+  EXPECT_EQ(lacks(port_message(65536), {"port 65536", "1 to 65535"}), "");
+  EXPECT_EQ(lacks(port_message(-1), {"port -1", "1 to 65535"}), "");
 }
 
 }  // namespace

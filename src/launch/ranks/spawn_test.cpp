@@ -30,7 +30,7 @@ Captured run(const std::vector<std::string>& command, const std::vector<std::str
   return {.status = process.wait(), .output = std::move(output)};
 }
 
-std::string message_of(const std::vector<std::string>& command) {
+std::string spawn_message(const std::vector<std::string>& command) {
   const Error error = error_of([&] { run(command); });
   EXPECT_EQ(error.kind(), ErrorKind::Launch);
   EXPECT_NE(error.hint(), "");
@@ -56,8 +56,8 @@ TEST(Spawn, JoinsBothStreamsAndGivesNothingToRead) {
 }
 
 TEST(Spawn, SaysWhyAProgramCannotBeStarted) {
-  EXPECT_EQ(lacks(message_of({"/no/such/program"}), {"/no/such/program", "No such file or directory"}), "");
-  EXPECT_EQ(lacks(message_of({"/etc/passwd"}), {"/etc/passwd", "Permission denied"}), "");
+  EXPECT_EQ(lacks(spawn_message({"/no/such/program"}), {"/no/such/program", "No such file or directory"}), "");
+  EXPECT_EQ(lacks(spawn_message({"/etc/passwd"}), {"/etc/passwd", "Permission denied"}), "");
 }
 
 TEST(Spawn, LeavesNoSignalBlockedInTheChild) {

@@ -26,7 +26,7 @@ Process sleeper(const std::vector<std::string>& environment) {
 }
 
 // A shell that runs `script`, once it has printed its first byte.
-Process shell(const std::string& script, const std::vector<std::string>& environment) {
+Process shell_with(const std::string& script, const std::vector<std::string>& environment) {
   Pipe pipe = make_pipe();
   Process process =
       spawn({.command = {"/bin/sh", "-c", script}, .environment = environment, .output = pipe.write.get()});
@@ -82,8 +82,8 @@ TEST(FindProcesses, LeavesOutTheDeadAndThoseItIsToldTo) {
 TEST(KillProcesses, ReachesOtherSessionsAndSparesOthers) {
   const Process bystander = sleeper({str("TANDEM_RUN_ID=", run_id(), "x")});
   const Process spared = sleeper({str("TANDEM_RUN_ID=", run_id())});
-  Process shell_rank = shell("setsid sleep 1000 & sleep 1000 & echo ready; wait",
-                             {str("TANDEM_RUN_ID=", run_id()), "PATH=/usr/bin:/bin"});
+  Process shell_rank = shell_with("setsid sleep 1000 & sleep 1000 & echo ready; wait",
+                                  {str("TANDEM_RUN_ID=", run_id()), "PATH=/usr/bin:/bin"});
   const std::vector<int> except = {spared.pid()};
   EXPECT_EQ(kill_processes(run_id(), except, Deadline(minutes(1))), 0);
   EXPECT_EQ(shell_rank.wait().signal, SIGKILL);
@@ -93,7 +93,7 @@ TEST(KillProcesses, ReachesOtherSessionsAndSparesOthers) {
 
 TEST(KillProcesses, OutrunsAProcessThatForksWithoutEnd) {
   const Process forker =
-      shell("echo ready; while :; do sleep 1000 & done", {str("TANDEM_RUN_ID=", run_id()), "PATH=/usr/bin:/bin"});
+      shell_with("echo ready; while :; do sleep 1000 & done", {str("TANDEM_RUN_ID=", run_id()), "PATH=/usr/bin:/bin"});
   EXPECT_EQ(kill_processes(run_id(), {}, Deadline(minutes(1))), 0);
   EXPECT_EQ(pids_of(find_processes(run_id())), std::vector<int>{});
 }

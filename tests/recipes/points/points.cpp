@@ -3,7 +3,6 @@
 #include "recipes/points/points.h"
 
 #include <tandem/accelerator.h>
-#include <tandem/evaluation.h>
 #include <tandem/metrics.h>
 #include <torch/nn/modules/linear.h>
 
@@ -22,7 +21,8 @@ std::vector<std::pair<std::string, Preset>> enum_names(Preset) {
 struct TrainOptions {
   Preset preset = Preset::None;
   OptimizeOptions optimize = {.lr = 0.1};
-  AcceleratorOptions accelerator = {.batch = {.batch_size = 4, .global_batch = 8}, .training = {.epochs = 20}};
+  AcceleratorOptions accelerator = {
+      .precision = Precision::Fp32, .batch = {.batch_size = 4, .global_batch = 8}, .training = {.epochs = 20}};
 };
 
 template <class Visitor>
@@ -38,24 +38,27 @@ TrainOptions preset_options(Preset preset) {
   return options;
 }
 
-// Point i, as the weights of the model need it.
-torch::Tensor points(const std::vector<std::int64_t>& ids, const torch::nn::Linear& net) {
-  const torch::Tensor i = torch::tensor(ids, torch::kDouble);
+constexpr std::int64_t kTrainPoints = 64, kHeldOutPoints = 30;
+
+// The points from number `first` on, as the weights of the model need them.
+torch::Tensor points(const SampleBatch& batch, const torch::nn::Linear& net, std::int64_t first) {
+  const torch::Tensor i = torch::tensor(batch.ids, torch::kDouble) + first;
   return torch::stack({(i * 0.7).sin(), (i * 0.3).cos()}, 1).to(net->weight);
 }
 
 template <class Model>
-LossSum squared_error(Model& model, const torch::nn::Linear& net, const SampleBatch& batch) {
-  const torch::Tensor inputs = points(batch.ids, net);
+LossSum squared_error(Model& model, const torch::nn::Linear& net, const SampleBatch& batch, std::int64_t first) {
+  const torch::Tensor inputs = points(batch, net, first);
   const torch::Tensor errors = model(inputs).squeeze(1) - 2 * inputs.select(1, 0) + inputs.select(1, 1);
   return {errors.slice(0, 0, batch.num_counted).square().sum(), batch.num_counted};
 }
 
-double held_out_loss(Communicator& comm, torch::nn::Linear& net) {
+double held_out_loss(Communicator& comm, torch::nn::Linear& net, EvaluationOptions options = {}) {
   MeanMetric loss;
-  Sampler sampler = evaluation_sampler(30, 4, comm.world());
-  for (const SampleBatch& batch : evaluate(comm, sampler)) {
-    loss.add(batch, squared_error(net, net, batch).sum.item<double>(), static_cast<double>(batch.num_counted));
+  Sampler sampler = evaluation_sampler(kHeldOutPoints, 4, comm.world());
+  for (const SampleBatch& batch : evaluate(comm, sampler, std::move(options))) {
+    const auto [sum, count, work] = squared_error(net, net, batch, kTrainPoints);
+    loss.add(batch, sum.item<double>(), static_cast<double>(count));
   }
   return loss.reduce(comm).mean();
 }
@@ -65,16 +68,16 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   auto model = accelerator.prepare(net);
   AdamW optimizer(*net, options.optimize.adamw);
   accelerator.prepare(optimizer);
-  Sampler sampler = accelerator.sampler(64);
+  Sampler sampler = accelerator.sampler(kTrainPoints);
   Optimization optimization(accelerator, options.optimize);
   for (const SampleBatch& batch : accelerator.batches(sampler)) {
     const auto pass = accelerator.accumulate();
-    accelerator.backward(squared_error(model, net, batch));
+    accelerator.backward(squared_error(model, net, batch, 0));
     if (!optimization.step()) continue;
-    const double loss = held_out_loss(accelerator.comm(), net);
-    optimization.keep({{"loss", loss}}, loss);
+    const double loss = held_out_loss(accelerator.comm(), net, accelerator.evaluation());
+    optimization.record({{"loss", loss}}, loss);
   }
-  accelerator.end_training({{"loss", held_out_loss(accelerator.comm(), net)}});
+  accelerator.end_training({{"loss", held_out_loss(accelerator.comm(), net, accelerator.evaluation())}});
 }
 
 std::string evaluate_model(Communicator& comm, const TrainedOptions& options) {
@@ -86,17 +89,17 @@ std::string evaluate_model(Communicator& comm, const TrainedOptions& options) {
 std::string predict(Communicator& comm, const PredictOptions& options) {
   check_output(options.output, "");
   torch::nn::Linear net(2, 1);
-  const std::string checkpoint = load_trained(*net, options, comm);
-  Prediction prediction(comm, {30, options.output, [&] { return content_key(checkpoint); }});
+  load_trained(*net, options, comm);
+  Prediction prediction(comm, {kHeldOutPoints, options.output, [&] { return weights_key(*net); }});
   Sampler sampler = prediction.sampler(4);
   for (const SampleBatch& batch : evaluate(comm, sampler, prediction.rounds())) {
-    const torch::Tensor outputs = net(points(batch.ids, net));
+    const torch::Tensor outputs = net(points(batch, net, kTrainPoints));
     std::vector<std::string> lines;
     for (std::int64_t i = 0; i < batch.num_counted; ++i) lines.push_back(str(outputs[i].item<float>(), '\n'));
     prediction.add(batch, lines);
   }
   prediction.write([&](std::span<const std::string> lines) { replace_file(options.output, join(lines, "")); });
-  return str("wrote 30 lines to ", options.output, '\n');
+  return str("wrote ", kHeldOutPoints, " lines to ", options.output, '\n');
 }
 
 CommandTable commands() {

@@ -5,12 +5,14 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include "base/error_test.h"
 #include "base/text.h"
 #include "multiproc/run_ranks.h"
+#include "multiproc/training_bits.h"
 
 namespace tandem {
 namespace {
@@ -30,9 +32,9 @@ Rows rows_of(std::int64_t begin, std::int64_t end) {
           torch::sin(0.37 * i).abs() + 0.05};
 }
 
-torch::nn::Linear make_net() {
+torch::nn::Linear make_net(std::int64_t num_outputs = 1) {
   torch::manual_seed(3);
-  torch::nn::Linear net(3, 1);
+  torch::nn::Linear net(3, num_outputs);
   net->to(torch::kDouble);
   return net;
 }
@@ -119,6 +121,27 @@ TEST(LossTerms, WithRealCountsAreThoseOfTheJoinedBatch) { expect_joined_step(1, 
 TEST(LossTerms, AreSoOverSeveralMicroBatches) { expect_joined_step(3, /*is_exact=*/false); }
 TEST(LossTerms, AreSoInExactMode) { expect_joined_step(2, /*is_exact=*/true); }
 
+TEST(LossTerms, HaveTheSameBitsOn1And2And4RanksInExactMode) {
+  const auto bits_on = [](int num_ranks) {
+    return what_all_print(num_ranks, [&](const World& world) {
+      Communicator comm = Communicator::join();
+      torch::nn::Linear net = make_net(/*num_outputs=*/32);
+      DistributedDataParallel model(net, comm);
+      AdamW optimizer(*net);
+      LossScaler scaler(Precision::Fp32, comm.device());
+      const std::vector<Rows> all = micro_batches(0, 4);
+      const auto first = all.begin() + world.rank * 4 / num_ranks;
+      const StepResult result =
+          train_step(model, optimizer, scaler, std::vector(first, first + 4 / num_ranks),
+                     [&](const Rows& rows) { return terms_of(model, rows); }, {.lr = 0.1, .is_exact = true});
+      std::cout << str("step 0: norm ", result.norm, ' ', fingerprint(*net, optimizer)) << std::endl;
+    });
+  };
+  const std::string one = bits_on(1);
+  EXPECT_EQ(bits_on(2), one);
+  EXPECT_EQ(bits_on(4), one);
+}
+
 // One parameter w = 0 and a loss of w * x for each x: its gradient is the mean of x.
 struct OneWeight {
   OneWeight() : comm(Communicator::join()), net(torch::nn::LinearOptions(1, 1).bias(false)) {
@@ -184,6 +207,59 @@ TEST(LossTerms, ThatDifferBetweenRanksAreAnErrorOnBoth) {
     });
     EXPECT_EQ(error.kind(), ErrorKind::Data);
     EXPECT_NE(error.message().find("terms"), std::string::npos) << error.message();
+  });
+}
+
+TEST(LossTerms, ThatDifferBetweenMicroBatchesAreAnError) {
+  OneWeight one;
+  DistributedDataParallel model(one.net, one.comm);
+  Sgd optimizer(*one.net);
+  LossScaler scaler(Precision::Fp32, one.comm.device());
+  const auto error_of_terms = [&](const std::vector<std::vector<LossTerm>>& batches) {
+    const auto loss = [&](const std::vector<LossTerm>& terms) { return Loss(terms); };
+    return error_of([&] { train_step(model, optimizer, scaler, batches, loss, {}); });
+  };
+  const auto term = [&](const char* name, std::optional<double> count) {
+    return LossTerm{.name = name, .sum = one.net->weight.sum(), .count = count};
+  };
+  for (const Error& error : {error_of_terms({{term("cls", 1)}, {term("cls", 1), term("box", 1)}}),
+                             error_of_terms({{term("cls", 1), term("box", 1)}, {term("cls", 1)}}),
+                             error_of_terms({{term("cls", 1), term("box", 1)}, {term("box", 1), term("cls", 1)}}),
+                             error_of_terms({{term("cls", 1), term("box", 1)}, {term("cls", 1), term("box", {})}})}) {
+    EXPECT_EQ(error.kind(), ErrorKind::Data);
+    EXPECT_TRUE(says(error.message(), {"terms", "micro-batches"}));
+  }
+}
+
+// Rank 1 has no samples: with a lower bound its sum counts, as on the joined batch; without one it does not.
+TEST(LossTerms, OfARankWithACountOf0) {
+  for (const double min_count : {0.0, 1.0}) {
+    run_ranks(2, [&](const World& world) {
+      OneWeight one;
+      const double count = world.rank == 0 ? 2 : 0;
+      one.step([&](const Tensor& sum) {
+        return Loss(
+            {{.name = "cls", .sum = sum * (world.rank == 0 ? 2 : 2.5), .count = count, .min_count = min_count}});
+      });
+      EXPECT_EQ(one.net->weight.item<double>(), min_count > 0 ? -(4 + 5) / 2.0 : -4 / 2.0);
+    });
+  }
+}
+
+// A rank without a sample need not call the model.
+TEST(LossTerms, OfARankThatDoesNotCallTheModel) {
+  run_ranks(2, [](const World& world) {
+    OneWeight one;
+    DistributedDataParallel model(one.net, one.comm);
+    Sgd optimizer(*one.net);
+    LossScaler scaler(Precision::Fp32, one.comm.device());
+    const auto loss = [&](double x) -> LossSum {
+      if (world.rank == 1) return {torch::zeros({}), 0};
+      return {model(torch::full({1, 1}, x)).sum(), 1};
+    };
+    train_step(model, optimizer, scaler, std::vector<double>{2}, loss, {.lr = 1});
+    EXPECT_EQ(one.net->weight.item<double>(), -2);
+    EXPECT_EQ(model.stats().passes, 1);
   });
 }
 
