@@ -152,7 +152,7 @@ std::optional<StepResult> Accelerator::step(double lr) {
   if (run.stage != Run::Stage::HasLoss)
     fail_order("step() was called without backward(): use accelerator.backward(loss), not loss.backward()");
   if (!run.step->has_all()) return std::nullopt;
-  const StepResult result = run.step->update(lr, std::exchange(run.max_norm, 0));
+  StepResult result = run.step->update(lr, std::exchange(run.max_norm, 0));
   run.step.reset();
   run.end_update(run.parts.front(), lr, result);
   run.show_step();
@@ -176,7 +176,7 @@ StepResult Accelerator::train_part(std::string_view name, std::span<const detail
   const OthersUnchanged others(run.parts, part);
   StepOptions step = run.training->step_options(options.lr, options.max_norm);
   step.part = part.random_key();
-  const StepResult result = detail::train_step(part.living_reducer(), *part.optimizer, part.scaler, batches, step);
+  StepResult result = detail::train_step(part.living_reducer(), *part.optimizer, part.scaler, batches, step);
   run.end_update(part, options.lr, result);
   return result;
 }

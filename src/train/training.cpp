@@ -159,10 +159,9 @@ struct Training::Run {
   fs::path last_saved = {};
   std::optional<std::int64_t> replicas_equal_at = {};
   bool has_begun = false;
-  bool wants_save = false;       // this rank
-  std::string stop_reason = {};  // of this rank
-  bool is_asked_by_program = false;
-  std::string why_stopped = {};  // the same on all ranks
+  bool wants_save = false;         // this rank
+  std::string asked_to_stop = {};  // by the program on this rank, and why
+  std::string why_stopped = {};    // the same on all ranks
   bool is_stopped_by_program = false;
   std::vector<std::string> notes = {};
   std::chrono::milliseconds started_at{0};
@@ -219,15 +218,14 @@ void Training::Run::count_steps() {
 bool Training::Run::agree_on_requests() {
   std::string interruption = StopRequest::signal_name();
   if (options.stop_at && since_boot() - started_at >= *options.stop_at) interruption = "--stop-at";
-  const bool is_by_program = is_asked_by_program && interruption.empty();
-  const std::string own = str(std::exchange(wants_save, false) ? kSave : ' ', is_by_program ? kProgram : ' ',
-                              is_by_program ? stop_reason : interruption);
+  const std::string own = str(std::exchange(wants_save, false) ? kSave : ' ', interruption.empty() ? kProgram : ' ',
+                              interruption.empty() ? asked_to_stop : interruption);
   bool must_save = false;
   for (const std::string& request : state.comm.all_gather_bytes(own)) {
     must_save = must_save || request.front() == kSave;
     if (!why_stopped.empty()) continue;
     why_stopped = request.substr(2);
-    is_stopped_by_program = request[1] == kProgram;
+    is_stopped_by_program = !why_stopped.empty() && request[1] == kProgram;
   }
   return must_save;
 }
@@ -291,10 +289,7 @@ void Training::save(std::optional<double> metric) {
 }
 void Training::wait_for_save() { run_->wait_for_save(); }
 void Training::ask_to_save() { run_->wants_save = true; }
-void Training::ask_to_stop(const std::string& why) {
-  run_->stop_reason = why.empty() ? "the program" : why;
-  run_->is_asked_by_program = true;
-}
+void Training::ask_to_stop(const std::string& why) { run_->asked_to_stop = why.empty() ? "the program" : why; }
 bool Training::was_interrupted() const { return run_->step < run_->num_steps && !run_->is_stopped_by_program; }
 
 StepOptions Training::step_options(double lr, double max_norm) const {
