@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "monitor/numbers.h"
 
 namespace tandem {
 namespace {

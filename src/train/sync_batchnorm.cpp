@@ -1,4 +1,5 @@
 #include <tandem/batch_norm.h>
+#include <tandem/communicator.h>
 #include <tandem/error.h>
 
 #include <memory>

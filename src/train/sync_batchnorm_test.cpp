@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <tandem/batch_norm.h>
+#include <tandem/communicator.h>
 #include <tandem/error.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
