@@ -120,9 +120,9 @@ class EvaluationBatches {
 //   const double mean = loss.reduce(comm).mean();
 //
 // The position of `samples` does not matter; afterwards it is at the beginning of epoch 0. Batch k of the set
-// (SampleBatch::number) has the same samples on any number of ranks. A rank may have one batch less than another, or
-// none: the loop body must not call collectives, options.after_round may. All ranks may leave the loop early, in the
-// same round. A set of 0 samples has no batches.
+// (SampleBatch::index_in_epoch) has the same samples on any number of ranks. A rank may have one batch less than
+// another, or none: the loop body must not call collectives, options.after_round may. All ranks may leave the loop
+// early, in the same round. A set of 0 samples has no batches.
 template <class Samples>
 [[nodiscard]] EvaluationBatches<Samples> evaluate(const Communicator& comm, Samples& samples,
                                                   EvaluationOptions options = {}) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,8 @@ struct Case {
   std::function<std::unique_ptr<Optimizer>(std::vector<ParameterGroup>)> ours;
   std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<torch::optim::OptimizerParamGroup>)> theirs;
 };
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
 
 std::vector<Case> cases() {
   const auto adamw = [](std::vector<ParameterGroup> groups) -> std::unique_ptr<Optimizer> {

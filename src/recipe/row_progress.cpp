@@ -11,9 +11,9 @@ RowProgress::RowProgress(const ProgressOptions& options, const World& world) {
     progress_.emplace(STDERR_FILENO, choose_style(STDERR_FILENO, options), has_colour(STDERR_FILENO));
 }
 
-void RowProgress::show(std::int64_t num_written, std::int64_t num_rows) {
-  const double fraction = static_cast<double>(num_written) / static_cast<double>(num_rows);
-  if (progress_) progress_->update(str("predicted ", num_written, '/', num_rows), fraction);
+void RowProgress::show(std::int64_t num_done, std::int64_t num_rows) {
+  const double fraction = static_cast<double>(num_done) / static_cast<double>(num_rows);
+  if (progress_) progress_->update(str("predicted ", num_done, '/', num_rows), fraction);
 }
 
 void RowProgress::log(std::string_view line) {

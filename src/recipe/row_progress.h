@@ -15,7 +15,7 @@ class RowProgress {
  public:
   RowProgress(const ProgressOptions& options, const World& world);
 
-  void show(std::int64_t num_written, std::int64_t num_rows);
+  void show(std::int64_t num_done, std::int64_t num_rows);
   void log(std::string_view line);
 
   // Before anything else is printed.

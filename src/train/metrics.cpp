@@ -74,7 +74,7 @@ MetricSum MeanMetric::reduce(Communicator& comm) const {
       if (const auto [at, is_new] = rank_of.emplace(entry.batch, rank); at->second != rank) {
         fail(ErrorKind::Data,
              str("metric: batch ", entry.batch, " was added on rank ", at->second, " and on rank ", rank),
-             "add each batch on one rank, with its number in the set (SampleBatch::number)");
+             "add each batch of evaluate() once, on the rank that it was given to");
       }
     }
     all.insert(all.end(), theirs.begin(), theirs.end());

@@ -18,6 +18,11 @@ Reducer& PreparedPart::living_reducer() const {
 
 std::uint64_t PreparedPart::random_key() const { return name.empty() ? 0 : 1 + std::uint64_t{crc32c(name)}; }
 
+bool PreparedPart::trains(const torch::Tensor& parameter) const {
+  return std::ranges::any_of(living_reducer().trained_parameters(),
+                             [&](const torch::Tensor& trained) { return trained.is_same(parameter); });
+}
+
 void PreparedPart::update_averages() const {
   for (const NamedAverage& average : averages) average.average->update();
 }

@@ -28,6 +28,7 @@ struct PreparedPart {
   Reducer& living_reducer() const;  // an Error if the DistributedDataParallel was destroyed
   std::string text() const { return name.empty() ? "the model" : "part '" + name + "'"; }
   std::uint64_t random_key() const;  // StepOptions::part
+  bool trains(const torch::Tensor& parameter) const;
   void update_averages() const;
 };
 

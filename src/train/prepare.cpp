@@ -31,13 +31,11 @@ void broadcast_all(const std::vector<Tensor>& tensors, Communicator& comm) {
 
 // A parameter of two parts would be trained by neither: each pass leaves the other parts unchanged.
 void check_nothing_shared(const PreparedPart& part, const std::string& name, const torch::nn::Module& module) {
-  for (const Tensor& theirs : part.living_reducer().trained_parameters()) {
-    for (const auto& own : module.named_parameters()) {
-      if (!own.value().is_same(theirs)) continue;
-      fail(ErrorKind::Config,
-           str("accelerator: parameter ", own.key(), " belongs to part '", name, "' and to ", part.text()),
-           "give it to one of them; the others may use it, but not train it");
-    }
+  for (const auto& own : module.named_parameters()) {
+    if (!part.trains(own.value())) continue;
+    fail(ErrorKind::Config,
+         str("accelerator: parameter ", own.key(), " belongs to part '", name, "' and to ", part.text()),
+         "give it to one of them; the others may use it, but not train it");
   }
 }
 
@@ -118,12 +116,9 @@ void Accelerator::unfreeze(torch::nn::Module& module) { run_->set_trained(module
 
 // Only what prepare() found trainable: other parameters have no place in the buckets.
 void Accelerator::Run::set_trained(const torch::nn::Module& module, bool is_trained) {
-  for (const PreparedPart& part : parts) {
-    for (const Tensor& trained : part.living_reducer().trained_parameters()) {
-      for (const Tensor& parameter : module.parameters()) {
-        if (parameter.is_same(trained)) parameter.requires_grad_(is_trained);
-      }
-    }
+  for (const Tensor& parameter : module.parameters()) {
+    const auto trains_it = [&](const PreparedPart& part) { return part.trains(parameter); };
+    if (std::ranges::any_of(parts, trains_it)) parameter.requires_grad_(is_trained);
   }
 }
 

@@ -48,7 +48,7 @@ TEST(Training, DoesSoWithALossScaler) {
   EXPECT_EQ(read_file(folder / "whole/step-00000010/state.json"), read_file(folder / "parts/step-00000010/state.json"));
 }
 
-class TrainingSignal : public testing::TestWithParam<std::pair<int, const char*>> {};
+class TrainingSignal : public testing::TestWithParam<std::pair<int, std::string>> {};
 
 TEST_P(TrainingSignal, ToOneRankMakesAllSaveTheSameStep) {
   const SharedFolder folder;
