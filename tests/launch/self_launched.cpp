@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
     const auto sum = accelerator.reduce(torch::full({1}, world.rank + 1));
     std::cout << "rank " << world.rank << " of " << world.size << ": sum " << sum.item<int>() << ", lr " << options.lr
               << ", " << accelerator.folder().string() << std::endl;
-    const bool is_first_attempt = std::getenv("TORCHELASTIC_RESTART_COUNT") == std::string("0");
-    if (options.die_once && is_first_attempt && world.rank == 1) std::raise(SIGKILL);
+    const auto is_first_attempt = [] { return std::getenv("TORCHELASTIC_RESTART_COUNT") == std::string("0"); };
+    if (options.die_once && is_first_attempt() && world.rank == 1) std::raise(SIGKILL);
     accelerator.wait_for_everyone();
   });
 }
