@@ -94,8 +94,9 @@ class Folder(OddTest):
         self.assertEqual(states, ["failed", "succeeded"])
 
     def test_of_processes_may_be_missing(self):
-        no_leak_check = "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0"  # which fails without /proc
-        result = self.in_namespace(f"mount -t tmpfs none /proc; {no_leak_check} $TANDEM run -n 2 echo hi")
+        if b"__asan_init" in TANDEM.read_bytes():
+            self.skipTest("AddressSanitizer needs /proc")
+        result = self.in_namespace("mount -t tmpfs none /proc; $TANDEM run -n 2 echo hi")
         self.assertEqual((result.returncode, result.stdout), (0, "hi\n"), result.stderr)
 
 
