@@ -25,6 +25,8 @@ class Deadline {
   explicit Deadline(Clock::duration limit) : end_(Clock::now() + limit) {}
 
   bool passed() const { return Clock::now() >= end_; }
+  Clock::time_point end() const { return end_; }
+  Clock::duration left() const { return end_ - Clock::now(); }
 
   // The remaining time for poll(2): rounded up, so that the last wait does not end early and spin; never negative.
   int poll_ms() const;

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/futex.h"
+#include "base/run_memory.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -36,7 +37,6 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x4c5254434d4454;  // "TDMCTRL" in memory
 constexpr std::uint32_t kVersion = 1;
-constexpr int kLowestFd = 100;  // shell scripts open small numbers explicitly
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 template <class Word>
@@ -68,9 +68,7 @@ ControlPage ControlPage::create(int num_ranks) {
          "please report this");
   }
   const std::size_t size = size_for(num_ranks);
-  const Fd low(::memfd_create("tandem-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  Fd fd(::fcntl(low.get(), F_DUPFD_CLOEXEC, kLowestFd));
-  if (!fd) fd = Fd(::fcntl(low.get(), F_DUPFD_CLOEXEC, 0));  // the limit of open files is below kLowestFd
+  Fd fd = create_memory_file("tandem-control");
   const bool is_sized = fd && ::ftruncate(fd.get(), static_cast<off_t>(size)) == 0;
   const bool is_sealed = is_sized && ::fcntl(fd.get(), F_ADD_SEALS, kSeals) == 0;
   Layout* layout = is_sealed ? map(fd.get(), size) : nullptr;
@@ -81,7 +79,7 @@ ControlPage ControlPage::create(int num_ranks) {
   layout->magic = kMagic;
   layout->version = kVersion;
   layout->num_ranks = num_ranks;
-  return {std::move(fd), layout};
+  return {std::move(fd), layout, num_ranks};
 }
 
 std::optional<ControlPage> ControlPage::open(int fd) {
@@ -93,18 +91,17 @@ std::optional<ControlPage> ControlPage::open(int fd) {
   if (size < size_for(1) || size > size_for(kMaxRanks)) return std::nullopt;
   Layout* layout = map(fd, size);
   if (layout == nullptr) return std::nullopt;
-  if (layout->magic == kMagic && layout->version == kVersion && size_for(layout->num_ranks) == size) {
-    return ControlPage(Fd(), layout);
+  const int num_ranks = layout->num_ranks;
+  if (layout->magic == kMagic && layout->version == kVersion && size_for(num_ranks) == size) {
+    return ControlPage(Fd(), layout, num_ranks);
   }
   ::munmap(layout, size);
   return std::nullopt;
 }
 
 ControlPage::~ControlPage() {
-  if (layout_ != nullptr) ::munmap(layout_, size_for(layout_->num_ranks));
+  if (layout_ != nullptr) ::munmap(layout_, size_for(num_ranks_));
 }
-
-int ControlPage::num_ranks() const { return layout_->num_ranks; }
 
 void ControlPage::abort(int rank) {
   std::uint32_t nobody = 0;

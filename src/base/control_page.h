@@ -26,16 +26,17 @@ class ControlPage {
   static std::optional<ControlPage> open(int fd);
 
   ControlPage(ControlPage&& other) noexcept
-      : fd_(std::move(other.fd_)), layout_(std::exchange(other.layout_, nullptr)) {}
+      : fd_(std::move(other.fd_)), layout_(std::exchange(other.layout_, nullptr)), num_ranks_(other.num_ranks_) {}
   ControlPage& operator=(ControlPage&& other) noexcept {
     std::swap(fd_, other.fd_);
     std::swap(layout_, other.layout_);
+    std::swap(num_ranks_, other.num_ranks_);
     return *this;
   }
   ~ControlPage();
 
-  int fd() const { return fd_.get(); }  // -1 after open()
-  int num_ranks() const;                // of this node
+  int fd() const { return fd_.get(); }          // -1 after open()
+  int num_ranks() const { return num_ranks_; }  // of this node
 
   // Records that `rank` (of the whole world) failed, and wakes all waiters. Only the first call has an effect.
   void abort(int rank);
@@ -63,7 +64,7 @@ class ControlPage {
   struct Layout;
   struct Slot;
 
-  ControlPage(Fd fd, Layout* layout) : fd_(std::move(fd)), layout_(layout) {}
+  ControlPage(Fd fd, Layout* layout, int num_ranks) : fd_(std::move(fd)), layout_(layout), num_ranks_(num_ranks) {}
 
   static std::size_t size_for(int num_ranks);
   static Layout* map(int fd, std::size_t size);  // nullptr on failure
@@ -71,6 +72,7 @@ class ControlPage {
 
   Fd fd_;
   Layout* layout_;
+  int num_ranks_;  // a copy: every rank can write to the page
 };
 
 }  // namespace tandem

@@ -160,4 +160,15 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   return best;
 }
 
+std::string hex_text(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text.push_back(kDigits[byte >> 4U]);
+    text.push_back(kDigits[byte & 0xfU]);
+  }
+  return text;
+}
+
 }  // namespace tandem

@@ -84,4 +84,7 @@ bool is_utf8(std::string_view text);
 // deletion, substitution, transposition), if that is at most a third of the word's length.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
+// Bytes in hexadecimal: "00ff".
+std::string hex_text(std::string_view bytes);
+
 }  // namespace tandem

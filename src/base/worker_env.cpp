@@ -33,6 +33,14 @@ void check_inside(const char* name, int value, const char* size_name, int size) 
        kLaunchHint);
 }
 
+// "104@29500": the descriptor, and the MASTER_PORT it was made for. Ranks that another launcher started inside of ours
+// inherit the variable, but have a port of their own.
+int read_memory_fd(const Lookup& lookup) {
+  const std::vector<std::string> parts = split(lookup("TANDEM_MEMORY").value_or(""), '@');
+  const auto fd = parts.size() == 2 ? to_unsigned(parts[0]) : std::nullopt;
+  return fd && *fd <= INT_MAX && lookup("MASTER_PORT") == parts[1] ? static_cast<int>(*fd) : -1;
+}
+
 World read_world(const Lookup& lookup) {
   const bool has_rank = lookup("RANK").has_value();
   const bool has_size = lookup("WORLD_SIZE").has_value();
@@ -72,6 +80,8 @@ WorkerEnv read_worker_env(const Lookup& lookup) {
   env.role_name = lookup("ROLE_NAME").value_or(env.role_name);
   env.tandem_run_id = lookup("TANDEM_RUN_ID").value_or("");
   env.control_fd = read_int(lookup, "TANDEM_CONTROL_FD", -1);
+  env.memory_fd = read_memory_fd(lookup);
+  env.secret = lookup("TANDEM_SECRET").value_or("");
   env.log_dir = lookup("TANDEM_LOG_DIR").value_or("");
   if (const auto devices = lookup("TANDEM_DEVICES")) env.devices = split(*devices, ',');
   const auto started_at = to_unsigned(lookup("TANDEM_STARTED_AT").value_or("0"));
@@ -106,6 +116,8 @@ Variables worker_variables(const WorkerEnv& env) {
                          {"TORCHELASTIC_USE_AGENT_STORE", env.launcher_hosts_store ? "True" : "False"}};
   if (!env.tandem_run_id.empty()) variables.emplace_back("TANDEM_RUN_ID", env.tandem_run_id);
   if (env.control_fd >= 0) variables.emplace_back("TANDEM_CONTROL_FD", str(env.control_fd));
+  if (env.memory_fd >= 0) variables.emplace_back("TANDEM_MEMORY", str(env.memory_fd, '@', env.master_port));
+  if (!env.secret.empty()) variables.emplace_back("TANDEM_SECRET", env.secret);
   if (!env.log_dir.empty()) variables.emplace_back("TANDEM_LOG_DIR", env.log_dir);
   if (!env.devices.empty()) variables.emplace_back("TANDEM_DEVICES", join(env.devices, ","));
   if (env.started_at.count() > 0) variables.emplace_back("TANDEM_STARTED_AT", str(env.started_at.count()));

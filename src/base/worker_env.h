@@ -25,6 +25,8 @@ struct WorkerEnv {
   std::string role_name = "default";
   std::string tandem_run_id = {};           // marks every process of the run: NAME, or OUTER/NAME inside another run
   int control_fd = -1;                      // of the control page; -1: none
+  int memory_fd = -1;                       // of the memory that the ranks of the host share; -1: none
+  std::string secret = {};                  // known to the processes of the run only; empty: none
   std::string log_dir = {};                 // folder of the ranks' output
   std::vector<std::string> devices = {};    // per local rank: "cuda:0", "cpu"; empty: not set
   bool is_launched = false;                 // started by a launcher, even as the only rank

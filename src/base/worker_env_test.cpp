@@ -77,6 +77,17 @@ TEST(WorkerEnv, NeedsOnlyRankAndSizeOnOneNode) {
   EXPECT_EQ(world, (World{.rank = 1, .size = 2, .local_rank = 1, .local_size = 2, .node = 0, .num_nodes = 1}));
 }
 
+TEST(WorkerEnv, HasTheMemoryOfItsOwnRendezvousOnly) {
+  const auto memory_fd = [](const std::string& memory, const std::string& port) {
+    return read_worker_env(in({{"TANDEM_MEMORY", memory}, {"MASTER_PORT", port}})).memory_fd;
+  };
+  EXPECT_EQ(memory_fd("104@29500", "29500"), 104);
+  for (const char* other :
+       {"104@29501", "104", "@29500", "-1@29500", "x@29500", "104@29500@1", "99999999999@29500", ""}) {
+    EXPECT_EQ(memory_fd(other, "29500"), -1) << other;
+  }
+}
+
 TEST(WorkerEnv, ComesBackFromTheVariablesItWrites) {
   const WorkerEnv env{.world = {.rank = 3, .size = 4, .local_rank = 1, .local_size = 2, .node = 1, .num_nodes = 2},
                       .master_addr = "host",
@@ -85,6 +96,8 @@ TEST(WorkerEnv, ComesBackFromTheVariablesItWrites) {
                       .max_restarts = 2,
                       .run_id = "abc",
                       .role_name = "trainer",
+                      .memory_fd = 104,
+                      .secret = "known to us",
                       .devices = {"cuda:0", "cuda:0"},
                       .run_folder = "/runs/one"};
   const Variables variables = worker_variables(env);
@@ -93,6 +106,8 @@ TEST(WorkerEnv, ComesBackFromTheVariablesItWrites) {
   EXPECT_EQ(back.master_addr, "host");
   EXPECT_EQ(back.master_port, 1234);
   EXPECT_EQ(back.restart_count, 1);
+  EXPECT_EQ(back.memory_fd, 104);
+  EXPECT_EQ(back.secret, "known to us");
   EXPECT_EQ(back.max_restarts, 2);
   EXPECT_EQ(back.run_id, "abc");
   EXPECT_EQ(back.role_name, "trainer");

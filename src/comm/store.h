@@ -15,9 +15,10 @@ class StoreClient;
 struct StoreTable;
 }  // namespace detail
 
-// The rendezvous of a run: a key-value store hosted by rank 0 (c10d's TCPStore), for set-up and small values, not for
-// tensors. Used by one thread at a time. Its destructor on rank 0 waits until the other ranks have disconnected, unless
-// an exception is being handled.
+// The rendezvous of a run: a key-value store for set-up and small values, not for tensors. On one host it lies in
+// memory that the ranks inherit from their launcher; otherwise rank 0 hosts it (c10d's TCPStore), and its destructor
+// there waits until the other ranks have disconnected, unless an exception is being handled. Used by one thread at a
+// time.
 class Store {
  public:
   // Blocks until every rank has joined. An Error of kind Rendezvous names the ranks that did not join in time, or the
@@ -29,6 +30,10 @@ class Store {
   ~Store();
 
   const World& world() const;
+
+  // How often these ranks have met before in the memory that they inherit: a rank may join several times, and may run
+  // several programs one after the other. Each time the store is empty.
+  int meeting() const;
 
   void set(const std::string& key, const std::string& value);
 

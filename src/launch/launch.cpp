@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/seal.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/cause/error_file.h"
@@ -59,10 +60,16 @@ JobFolder create_job_folder(const LaunchPlan& plan, const StreamOptions& options
                             .log_dir = chosen_log_dir(options, plan, environment_variable)});
 }
 
+// Several hosts share the secret of their user; the ranks of one host get a new one.
+std::string secret_of(const World& world) {
+  return world.num_nodes > 1 ? environment_variable("TANDEM_SECRET").value_or("") : new_secret();
+}
+
 // Completes the plan with the job folder, the control page, and sitecustomize.py on PYTHONPATH.
 LaunchPlan complete_plan(LaunchPlan plan, const EnvironmentOptions& options, const JobFolder& folder, int control_fd) {
   plan.env.tandem_run_id = folder.record().run_id;
   plan.env.control_fd = control_fd;
+  plan.env.secret = secret_of(plan.env.world);
   plan.env.log_dir = folder.log_dir();
   plan.env.started_at = process_start();
   if (!options.inject) return plan;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "base/run_memory.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/cause/inspect.h"
@@ -36,7 +37,12 @@ bool GroupEnd::ok() const {
   return !signal && !stall && std::ranges::all_of(ranks, [](const RankEnd& end) { return end.status.ok(); });
 }
 
-RankGroup::RankGroup(RunningJob& job, int attempt) : job_(job), attempt_(attempt) {
+RankGroup::RankGroup(RunningJob& job, int attempt)
+    : job_(job),
+      attempt_(attempt),
+      memory_(job.plan.env.world.num_nodes == 1 ? create_run_memory() : Fd()),
+      plan_(job.plan) {
+  plan_.env.memory_fd = memory_.get();
   job_.control.reset(attempt);
   if (job_.options.life.stall_timeout) {
     stall_watch_.emplace(*job_.options.life.stall_timeout);
@@ -61,14 +67,16 @@ void RankGroup::start(int local_rank) {
   rank->error_file = files.error_file;
   std::error_code not_there;
   std::filesystem::remove(files.error_file, not_there);  // of an earlier job with the same log folder
-  RankStart begin = rank_start(job_.plan, local_rank, job_.port, attempt_);
+  RankStart begin = rank_start(plan_, local_rank, job_.port, attempt_);
   begin.variables.emplace_back("TORCHELASTIC_ERROR_FILE", files.error_file.string());
+  std::vector<int> inherited = {job_.control.fd()};
+  if (memory_) inherited.push_back(memory_.get());
   rank->process.emplace(spawn({.command = std::move(begin.command),
                                .environment = environment_with(begin.variables),
                                .reads_input = local_rank == 0 && job_.streams.gives_input(),
                                .output = rank->output.out_end(),
                                .error = rank->output.error_end(),
-                               .inherited = job_.control.fd()}));
+                               .inherited = std::move(inherited)}));
   rank->output.started();
   const int pid = rank->process->pid();
   job_.control.set_pid(local_rank, pid);

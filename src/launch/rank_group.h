@@ -96,6 +96,8 @@ class RankGroup {
 
   RunningJob& job_;
   int attempt_;
+  Fd memory_;  // that the ranks share; empty with several hosts
+  LaunchPlan plan_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   Stopwatch watch_;
   int num_ended_ = 0;

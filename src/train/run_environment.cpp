@@ -17,6 +17,7 @@ namespace {
 bool is_telling(std::string_view name) {
   constexpr std::array<std::string_view, 2> kNames = {"CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"};
   constexpr std::array<std::string_view, 4> kPrefixes = {"TANDEM_", "NCCL_", "MKL_", "TORCH_"};
+  if (name == "TANDEM_SECRET") return false;
   return std::ranges::count(kNames, name) > 0 ||
          std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }

@@ -47,6 +47,12 @@ class Ranks(SelfLaunchTest):
         self.assertEqual((environment["world_size"], environment["devices"]), (2, ["cpu", "cpu"]))
         self.assertNotIn("PATH", environment["variables"])
 
+    def test_may_run_several_programs_one_after_the_other(self):
+        result = self.run_ranks("-n", "2", "bash", "-c", f"{PROGRAM} --name one && {PROGRAM} --name two && {PROGRAM} --name three")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for name in ("one", "two", "three"):
+            self.assertIn(f"rank 0 of 2: sum 3, lr 0.1, {self.runs / name}\n", result.stdout)
+
     def test_are_one_without_a_launcher_and_logs_where_nothing_is_asked(self):
         result = self.run_program()
         (name,) = self.run_names()

@@ -2,21 +2,26 @@
 
 #include <tandem/tandem.h>
 #include <torch/types.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <string>
 
 struct Options {
   tandem::AcceleratorOptions accelerator;
   double lr = 0.1;
   bool die_once = false;
+  std::string hold;
 };
 
 template <class Visitor>
 void visit_fields(Options& o, Visitor&& field) {
   field("", o.accelerator, "the run");
   field("lr", o.lr, "learning rate");
+  field("hold", o.hold, "go on when this file exists");
   field("die-once", o.die_once, "rank 1 is killed in the first attempt");
 }
 
@@ -30,6 +35,7 @@ int main(int argc, char** argv) {
               << ", " << accelerator.folder().string() << std::endl;
     const auto is_first_attempt = [] { return std::getenv("TORCHELASTIC_RESTART_COUNT") == std::string("0"); };
     if (options.die_once && is_first_attempt() && world.rank == 1) std::raise(SIGKILL);
+    while (!options.hold.empty() && !std::filesystem::exists(options.hold)) ::usleep(5000);  // poll
     accelerator.wait_for_everyone();
   });
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/run_memory.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/ranks/port.h"
@@ -62,7 +63,8 @@ RunningRank start_rank(const WorkerEnv& env, int call) {
              .environment = environment_with(variables),
              .reads_input = false,
              .output = pipe.write.get(),
-             .error = pipe.write.get()});
+             .error = pipe.write.get(),
+             .inherited = {env.memory_fd}});
   return {.process = std::move(process), .output = std::move(pipe.read), .end = {}};
 }
 
@@ -103,7 +105,8 @@ std::vector<RankOutcome> run_ranks_to_end(int size, const RankBody& body, std::c
   }
 
   const ReservedPort port = reserve_port();
-  WorkerEnv env{.world = {.size = size, .local_size = size}, .master_port = port.number};
+  const Fd memory = create_run_memory();
+  WorkerEnv env{.world = {.size = size, .local_size = size}, .master_port = port.number, .memory_fd = memory.get()};
   env.devices.assign(size, "cpu");
   std::vector<RunningRank> ranks;
   for (int rank = 0; rank < size; ++rank) {

@@ -12,6 +12,7 @@
 #include <random>
 #include <utility>
 
+#include "base/run_memory.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLine = 64;
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE; older kernels reject it and allocate pages on first use
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::size_t kAddressSpace = std::size_t{1} << 45;  // a quarter of the address space of a process
 
 std::size_t round_up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
@@ -41,12 +43,22 @@ Arena::Extent Arena::extent_of(int num_ranks, std::size_t board_size) {
   return {.board = board, .region = region, .whole = board + region * ranks};
 }
 
+Arena Arena::inherit(int fd, int meeting, int num_ranks, std::size_t board_size) {
+  const Extent extent = extent_of(num_ranks, board_size);
+  const std::size_t begin = kStoreLogSize + extent.whole * static_cast<std::size_t>(meeting);
+  if (!grow_run_memory(fd, begin + extent.whole)) no_memory("shared memory cannot be allocated");
+  return {Fd(), fd, begin, num_ranks, extent};
+}
+
 Arena Arena::create(int num_ranks, std::size_t board_size) {
   const Extent extent = extent_of(num_ranks, board_size);
-  Fd fd(::memfd_create("tandem-arena", MFD_CLOEXEC));
-  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(extent.whole)) != 0)
+  Fd fd(::memfd_create("tandem-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(extent.whole)) != 0 ||
+      ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
     no_memory("shared memory cannot be allocated");
-  Arena arena(std::move(fd), num_ranks, extent);
+  }
+  const int number = fd.get();
+  Arena arena(std::move(fd), number, 0, num_ranks, extent);
   std::random_device random;
   const std::uint64_t token = std::uint64_t{random()} << 32 | random();
   std::memcpy(arena.memory_, &token, sizeof token);
@@ -55,24 +67,33 @@ Arena Arena::create(int num_ranks, std::size_t board_size) {
 
 Arena Arena::open(const std::string& address, int num_ranks, std::size_t board_size) {
   const std::vector<std::string> parts = split(address, ' ');
-  const std::string path = str("/proc/", parts.at(0), "/fd/", parts.at(1));
-  Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const auto is_number = [](const std::string& part) { return to_unsigned(part).has_value(); };
+  if (parts.size() != 3 || !std::ranges::all_of(parts, is_number)) {
+    fail(ErrorKind::Comm, "shm: rank 0 sent an invalid address of its shared memory",
+         "check that all ranks run the same version of the program");
+  }
+  const std::string path = str("/proc/", parts[0], "/fd/", parts[1]);
+  Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     fail(ErrorKind::Comm, str("shm: shared memory ", path, " of another rank cannot be opened: ", errno_text(errno)),
          "all ranks must run as the same user, in the same container");
   }
   const Extent extent = extent_of(num_ranks, board_size);
   struct stat file {};
-  if (::fstat(fd.get(), &file) == 0 && file.st_size == static_cast<off_t>(extent.whole)) {
-    Arena arena(std::move(fd), num_ranks, extent);
-    if (str(arena.token()) == parts.at(2)) return arena;
+  if (::fcntl(fd.get(), F_GET_SEALS) == kSeals && ::fstat(fd.get(), &file) == 0 && file.st_uid == ::geteuid() &&
+      file.st_size == static_cast<off_t>(extent.whole)) {
+    const int number = fd.get();
+    Arena arena(std::move(fd), number, 0, num_ranks, extent);
+    if (str(arena.token()) == parts[2]) return arena;
   }
   fail(ErrorKind::Comm, str("shm: ", path, " is not the shared memory of this run"),
        "all ranks must run in the same container (the same PID namespace)");
 }
 
-Arena::Arena(Fd fd, int num_ranks, const Extent& extent) : fd_(std::move(fd)), num_ranks_(num_ranks), extent_(extent) {
-  void* memory = ::mmap(nullptr, extent.whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_.get(), 0);
+Arena::Arena(Fd own, int fd, std::size_t offset, int num_ranks, const Extent& extent)
+    : fd_(std::move(own)), num_ranks_(num_ranks), extent_(extent) {
+  void* memory =
+      ::mmap(nullptr, extent.whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
   if (memory == MAP_FAILED) no_memory(str("shared memory of ", num_ranks, " ranks cannot be mapped"));
   memory_ = static_cast<std::byte*>(memory);
   ::madvise(memory, extent.whole, MADV_HUGEPAGE);
@@ -81,13 +102,20 @@ Arena::Arena(Fd fd, int num_ranks, const Extent& extent) : fd_(std::move(fd)), n
 
 Arena::Arena(Arena&& other) noexcept
     : fd_(std::move(other.fd_)),
+      pid_(other.pid_),
       num_ranks_(other.num_ranks_),
       extent_(other.extent_),
       memory_(std::exchange(other.memory_, nullptr)) {}
 
 Arena::~Arena() {
-  if (memory_ != nullptr) ::munmap(memory_, extent_.whole);
+  if (memory_ == nullptr) return;
+  const bool is_a_fork = pid_ != ::getpid();
+  const bool is_last = !fd_ && !is_a_fork && ++num_left() == static_cast<std::uint64_t>(num_ranks_);
+  if (is_last) ::madvise(memory_, extent_.whole, MADV_REMOVE);
+  ::munmap(memory_, extent_.whole);
 }
+
+std::atomic<std::uint64_t>& Arena::num_left() const { return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_); }
 
 std::uint64_t Arena::token() const {
   std::uint64_t token = 0;
@@ -99,15 +127,15 @@ std::string Arena::address() const { return str(::getpid(), ' ', fd_.get(), ' ',
 
 std::byte* Arena::board() const { return memory_ + kPage; }
 
-std::byte* Arena::region(int rank) const {
-  return memory_ + extent_.board + extent_.region * static_cast<std::size_t>(rank);
+std::span<std::byte> Arena::region(int rank) const {
+  return {memory_ + extent_.board + extent_.region * static_cast<std::size_t>(rank), extent_.region};
 }
 
-Region::Region(std::byte* memory, std::size_t size) : memory_(memory), size_(size) { free_.emplace(0, size); }
+Region::Region(std::span<std::byte> memory) : memory_(memory) { free_.emplace(0, memory.size()); }
 
 std::optional<std::size_t> Region::offset_of(const void* address) const {
-  const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory_);
-  return offset < size_ ? std::optional(offset) : std::nullopt;
+  const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory_.data());
+  return offset < memory_.size() ? std::optional(offset) : std::nullopt;
 }
 
 std::byte* Region::allocate(std::size_t size) {
@@ -124,15 +152,15 @@ std::byte* Region::allocate(std::size_t size) {
   if (offset + size > touched_) {
     // Allocate all pages at once, by their owner: page faults during the first step would cost far more.
     const std::size_t begin = touched_ / kPage * kPage;
-    ::madvise(memory_ + begin, round_up(offset + size, kPage) - begin, kPopulateWrite);
+    ::madvise(memory_.data() + begin, round_up(offset + size, kPage) - begin, kPopulateWrite);
     touched_ = offset + size;
   }
-  return memory_ + offset;
+  return memory_.data() + offset;
 }
 
 void Region::release(std::byte* piece, std::size_t size) {
   const std::lock_guard lock(mutex_);
-  const auto at = free_.emplace(piece - memory_, block_size(size)).first;
+  const auto at = free_.emplace(piece - memory_.data(), block_size(size)).first;
   const auto join_with_next = [this](auto here) {
     const auto next = std::next(here);
     if (next == free_.end() || here->first + here->second != next->first) return;

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/fd.h"
@@ -16,7 +20,12 @@ namespace tandem {
 // are allocated on first use.
 class Arena {
  public:
-  // One rank creates it; the others open it by its address, as processes of the same user.
+  // In the memory that the ranks have inherited from their launcher (base/run_memory.h), which outlives them: the last
+  // rank to leave frees its pages. Each meeting of the ranks has an arena of its own.
+  static Arena inherit(int fd, int meeting, int num_ranks, std::size_t board_size);
+
+  // One rank creates it; the others open it by its address, as processes of the same user. An Error if the address does
+  // not lead to an arena of this user with the token in the address.
   static Arena create(int num_ranks, std::size_t board_size);
   static Arena open(const std::string& address, int num_ranks, std::size_t board_size);
 
@@ -28,8 +37,7 @@ class Arena {
   int num_ranks() const { return num_ranks_; }
 
   std::byte* board() const;
-  std::byte* region(int rank) const;
-  std::size_t region_size() const { return extent_.region; }
+  std::span<std::byte> region(int rank) const;
 
  private:
   struct Extent {
@@ -39,10 +47,12 @@ class Arena {
   };
   static Extent extent_of(int num_ranks, std::size_t board_size);
 
-  Arena(Fd fd, int num_ranks, const Extent& extent);
-  std::uint64_t token() const;  // random, identifies this arena
+  Arena(Fd own, int fd, std::size_t offset, int num_ranks, const Extent& extent);
+  std::uint64_t token() const;                   // random, identifies this arena
+  std::atomic<std::uint64_t>& num_left() const;  // ranks that have left it, if it was inherited
 
-  Fd fd_;
+  Fd fd_;  // empty if it was inherited
+  int pid_ = ::getpid();
   int num_ranks_;
   Extent extent_;
   std::byte* memory_ = nullptr;
@@ -51,7 +61,7 @@ class Arena {
 // Allocates memory in the region of one rank. Released memory is reused. Thread-safe.
 class Region {
  public:
-  Region(std::byte* memory, std::size_t size);
+  explicit Region(std::span<std::byte> memory);
 
   // The offset of `address` in the region; empty if it is outside.
   std::optional<std::size_t> offset_of(const void* address) const;
@@ -61,8 +71,7 @@ class Region {
   void release(std::byte* piece, std::size_t size);
 
  private:
-  std::byte* memory_;
-  std::size_t size_;
+  std::span<std::byte> memory_;
   std::mutex mutex_;
   std::map<std::size_t, std::size_t> free_;  // offset -> size; adjacent blocks are merged
   std::size_t touched_ = 0;                  // pages below this offset are allocated

@@ -1,6 +1,7 @@
 #include "comm/shm/board.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include "base/clock.h"
@@ -106,9 +107,10 @@ void Board::set_failure(const Failure& failure) {
 
 std::optional<Board::Failure> Board::failure() const {
   if (header_->failure_state != kThere) return std::nullopt;
+  const auto text = [](const auto& chars) { return std::string(chars.data(), ::strnlen(chars.data(), chars.size())); };
   return Failure{.kind = static_cast<ErrorKind>(header_->failure_kind),
-                 .message = header_->message.data(),
-                 .hint = header_->hint.data()};
+                 .message = text(header_->message),
+                 .hint = text(header_->hint)};
 }
 
 void Board::leave(int rank) {

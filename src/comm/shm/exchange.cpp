@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 namespace tandem {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr std::uint64_t kAllChunks = std::numeric_limits<std::uint64_t>::max();
 constexpr std::chrono::milliseconds kGrace(200);  // for the chunks of the other ranks, once a rank is lost
 
-// How a collective is split: into sections, one per rank's part, and these into chunks.
+// How a collective is split: into sections, and these into chunks.
 struct Cut {
   std::uint64_t num_sections;
   std::uint64_t chunk_elements;
@@ -24,14 +25,24 @@ struct Cut {
   std::uint64_t num_chunks() const { return num_sections * chunks_per_section; }
 };
 
-Cut cut(const Posting& posting, int num_ranks, std::size_t chunk_bytes) {
+// A buffer has one section, or one for each rank's part.
+std::uint64_t num_sections(const Posting& posting, int num_ranks) {
   const bool has_parts = posting.collective == Collective::AllGather || posting.collective == Collective::ReduceScatter;
+  return has_parts ? static_cast<std::uint64_t>(num_ranks) : 1;
+}
+
+Cut cut(const Posting& posting, int num_ranks, std::size_t chunk_bytes) {
   const std::uint64_t chunk_elements = chunk_bytes / element_size(posting.type);
   // An empty collective has one chunk too: it is processed only after the postings of all ranks were compared.
   const std::uint64_t chunks = std::max<std::uint64_t>(1, (posting.count + chunk_elements - 1) / chunk_elements);
-  return {.num_sections = has_parts ? static_cast<std::uint64_t>(num_ranks) : 1,
-          .chunk_elements = chunk_elements,
-          .chunks_per_section = chunks};
+  return {
+      .num_sections = num_sections(posting, num_ranks), .chunk_elements = chunk_elements, .chunks_per_section = chunks};
+}
+
+// Whether the buffer lies in the region: another rank may have written anything.
+bool is_inside(const Posting& posting, int num_ranks, std::span<const std::byte> region) {
+  const std::uint64_t size = num_sections(posting, num_ranks) * posting.count * element_size(posting.type);
+  return posting.offset <= region.size() && size <= region.size() - posting.offset;
 }
 
 void copy_from(std::size_t source, const std::vector<std::byte*>& places, std::size_t size) {
@@ -42,7 +53,7 @@ void copy_from(std::size_t source, const std::vector<std::byte*>& places, std::s
 
 }  // namespace
 
-Exchange::Exchange(Board board, std::vector<std::byte*> regions, int rank, ExchangeOptions options)
+Exchange::Exchange(Board board, std::vector<std::span<std::byte>> regions, int rank, ExchangeOptions options)
     : board_(board), regions_(std::move(regions)), rank_(rank), options_(std::move(options)) {}
 
 class Exchange::Turn {
@@ -117,7 +128,12 @@ bool Exchange::find_buffers(Operation& operation) {
     if (posting && !posting->agrees_with(operation.posting)) {
       fail_everywhere(disagreement(board_, operation.number, operation.posting));
     }
-    if (posting) buffers.push_back(regions_[rank] + posting->offset);
+    if (!posting) continue;
+    if (!is_inside(*posting, board_.num_ranks(), regions_[rank])) {
+      fail_everywhere({.message = str("comm: rank ", rank, " posted a buffer outside of its shared memory"),
+                       .hint = "something has overwritten the shared memory of the run; start it again"});
+    }
+    buffers.push_back(regions_[rank].data() + posting->offset);
   }
   if (buffers.size() < regions_.size()) return false;
   operation.buffers = std::move(buffers);

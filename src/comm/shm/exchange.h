@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "comm/shm/board.h"
@@ -31,7 +32,7 @@ struct ExchangeOptions {
 class Exchange {
  public:
   // `regions`: one per rank.
-  Exchange(Board board, std::vector<std::byte*> regions, int rank, ExchangeOptions options);
+  Exchange(Board board, std::vector<std::span<std::byte>> regions, int rank, ExchangeOptions options);
 
   // Posts the next collective and returns its number. The buffer is in use until `finish`.
   std::uint64_t start(const Posting& posting);
@@ -70,7 +71,7 @@ class Exchange {
   void throw_if_failed() const;
 
   Board board_;
-  std::vector<std::byte*> regions_;
+  std::vector<std::span<std::byte>> regions_;
   int rank_;
   ExchangeOptions options_;
   std::uint64_t next_ = 0;

@@ -1,12 +1,21 @@
 #include "comm/shm/exchange.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <tandem/error.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "base/error_test.h"
+#include "base/fd.h"
+#include "base/run_memory.h"
+#include "base/text.h"
 #include "comm/shm/arena.h"
 
 namespace tandem {
@@ -50,11 +59,11 @@ class Ranks {
 
  private:
   Rank make(int rank, const ExchangeOptions& options) {
-    std::vector<std::byte*> regions;
+    std::vector<std::span<std::byte>> regions;
     for (int peer = 0; peer < arena_.num_ranks(); ++peer) regions.push_back(arena_.region(peer));
     return {.rank = rank,
             .exchange = Exchange(board(), regions, rank, options),
-            .buffer = reinterpret_cast<float*>(arena_.region(rank))};
+            .buffer = reinterpret_cast<float*>(arena_.region(rank).data())};
   }
 
   Arena arena_;
@@ -62,6 +71,16 @@ class Ranks {
 
 Posting sum_of(std::uint64_t count, std::uint64_t offset = 0) {
   return {.collective = Collective::AllReduce, .type = ElementType::Float, .count = count, .offset = offset};
+}
+
+TEST(Exchange, RefusesABufferOutsideOfItsRegion) {
+  const std::size_t region = Arena::create(1, Board::size(1)).region(0).size();
+  for (const std::uint64_t offset : {region - 396, region, region + 1, ~std::uint64_t{0}, ~std::uint64_t{0} - 400}) {
+    const auto ends = Ranks(2).run([&](Ranks::Rank& self) {
+      self.exchange.finish(self.exchange.start(sum_of(100, self.rank == 0 ? 0 : offset)));
+    });
+    for (const std::string& end : ends) EXPECT_TRUE(says(end, {"rank 1", "outside"})) << offset;
+  }
 }
 
 std::vector<std::string> all_ok(int size) { return std::vector<std::string>(size, "ok"); }
@@ -232,9 +251,72 @@ TEST(Exchange, StartsNothingAfterAFailure) {
   EXPECT_TRUE(says(ends[0], {"do not agree"}));
 }
 
+TEST(Arena, IsOpenedByItsAddress) {
+  const std::size_t board_size = Board::size(2);
+  const Arena arena = Arena::create(2, board_size);
+  const Arena other = Arena::open(arena.address(), 2, board_size);
+  arena.region(1)[100] = std::byte{7};
+  EXPECT_EQ(other.region(1)[100], std::byte{7});
+}
+
+// The launcher holds the memory for as long as the ranks run, which may be several programs.
+TEST(Arena, ThatWasInheritedIsFreedByTheLastRank) {
+  const std::size_t board_size = Board::size(2);
+  const Fd memory = create_run_memory();
+  const auto allocated = [&] {
+    struct stat file {};
+    return ::fstat(memory.get(), &file) == 0 ? file.st_blocks * 512 : -1;
+  };
+  std::optional<Arena> first(Arena::inherit(memory.get(), 0, 2, board_size));
+  std::optional<Arena> second(Arena::inherit(memory.get(), 0, 2, board_size));
+  std::ranges::fill(first->region(1).first(8 << 20), std::byte{7});
+  EXPECT_EQ(second->region(1)[100], std::byte{7});
+  EXPECT_EQ(Arena::inherit(memory.get(), 1, 2, board_size).region(1)[100], std::byte{0});
+  first.reset();
+  EXPECT_EQ(second->region(1)[100], std::byte{7});
+  EXPECT_GE(allocated(), 8 << 20);
+  if (const pid_t child = ::fork(); child == 0) {
+    second.reset();
+    ::_exit(0);
+  } else {
+    ::waitpid(child, nullptr, 0);
+  }
+  EXPECT_GE(allocated(), 8 << 20);
+  second.reset();
+  EXPECT_LT(allocated(), 4 << 20);
+}
+
+// What a stranger who can write to the store of a foreign launcher might send: no other file is mapped.
+TEST(Arena, IsNotOpenedByAnotherAddress) {
+  const std::size_t board_size = Board::size(2);
+  const Arena arena = Arena::create(2, board_size);
+  const std::vector<std::string> parts = split(arena.address(), ' ');
+  const Fd plain(::memfd_create("plain", MFD_CLOEXEC));
+  const Fd copy(::memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(copy.get(), 1 << 20), 0);
+  const auto with_file = [&](const Fd& file) { return str(parts[0], ' ', file.get(), ' ', parts[2]); };
+  const std::vector<std::string> wrong = {
+      "",
+      "x",
+      "1 2",
+      str("../tmp", ' ', parts[1], ' ', parts[2]),
+      str(parts[0], " ../../../tmp/file ", parts[2]),
+      str("-1 ", parts[1], ' ', parts[2]),
+      str(parts[0], ' ', parts[1], " 0"),
+      str(parts[0], ' ', parts[1], ' ', parts[2], " 1"),
+      with_file(plain),
+      with_file(copy),
+  };
+  for (const std::string& address : wrong) {
+    const Error error = error_of([&] { Arena::open(address, 2, board_size); });
+    EXPECT_EQ(error.kind(), ErrorKind::Comm) << address;
+    EXPECT_TRUE(says(error.message(), {"shm: "})) << address;
+  }
+}
+
 TEST(Region, ReusesReleasedMemory) {
   Arena arena = Arena::create(1, Board::size(1));
-  Region region(arena.region(0), 1 << 20);
+  Region region(arena.region(0).first(1 << 20));
   std::byte* first = region.allocate(100);
   std::byte* second = region.allocate(64);
   EXPECT_EQ(second - first, 128);  // rounded up to cache lines

@@ -10,7 +10,8 @@ namespace {
 
 template <class Enum, std::size_t N>
 std::string_view enum_name(Enum value, const std::array<const char*, N>& names) {
-  return names.at(static_cast<std::size_t>(value));
+  const auto index = static_cast<std::size_t>(value);
+  return index < N ? names[index] : "?";  // another rank may have written anything
 }
 
 constexpr std::array kCollectives = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier"};

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/run_memory.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "comm/element_type.h"
@@ -40,7 +41,7 @@ void transfer(const Tensor& from, const Tensor& to) {
 
 // The shared memory and this rank's region. Tensors in it may outlive the transport, hence the shared ownership.
 struct SharedMemory {
-  SharedMemory(Arena shared, int rank) : arena(std::move(shared)), region(arena.region(rank), arena.region_size()) {}
+  SharedMemory(Arena shared, int rank) : arena(std::move(shared)), region(arena.region(rank)) {}
 
   Arena arena;
   Region region;
@@ -93,8 +94,8 @@ class Shm : public Transport {
   std::int64_t step_ = -1;
 };
 
-std::vector<std::byte*> regions_of(const Arena& arena) {
-  std::vector<std::byte*> regions;
+std::vector<std::span<std::byte>> regions_of(const Arena& arena) {
+  std::vector<std::span<std::byte>> regions;
   for (int rank = 0; rank < arena.num_ranks(); ++rank) regions.push_back(arena.region(rank));
   return regions;
 }
@@ -230,6 +231,17 @@ std::unique_ptr<Transport> Shm::duplicate() {
   return std::make_unique<Shm>(std::move(arena), world_, pids, options_);
 }
 
+Arena meet_in_arena(Store& store, const World& world) {
+  const std::size_t board_size = Board::size(world.size);
+  if (const auto fd = inherited_memory(read_worker_env())) {
+    return Arena::inherit(*fd, store.meeting(), world.size, board_size);
+  }
+  if (!world.is_main()) return Arena::open(store.get(kAddressKey), world.size, board_size);
+  Arena arena = Arena::create(world.size, board_size);
+  store.set(kAddressKey, arena.address());
+  return arena;
+}
+
 std::vector<int> exchange_pids(Store& store) {
   std::vector<int> pids;
   for (const std::string& pid : store.gather("comm/pid", str(::getpid()))) {
@@ -242,14 +254,8 @@ std::vector<int> exchange_pids(Store& store) {
 
 std::unique_ptr<Transport> make_shm(Store& store, const CommOptions& options) {
   const World& world = store.world();
-  const std::size_t board_size = Board::size(world.size);
   const std::vector<int> pids = exchange_pids(store);
-  if (!world.is_main()) {
-    return std::make_unique<Shm>(Arena::open(store.get(kAddressKey), world.size, board_size), world, pids, options);
-  }
-  Arena arena = Arena::create(world.size, board_size);
-  store.set(kAddressKey, arena.address());
-  return std::make_unique<Shm>(std::move(arena), world, pids, options);
+  return std::make_unique<Shm>(meet_in_arena(store, world), world, pids, options);
 }
 
 }  // namespace tandem

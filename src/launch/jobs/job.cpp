@@ -116,12 +116,27 @@ Fd open_events(const fs::path& folder) {
   return file;
 }
 
-void check_owner(const fs::path& path, int flags) {
+struct stat facts_of(const fs::path& path, int flags) {
   struct stat facts {};
   if (::fstatat(AT_FDCWD, path.c_str(), &facts, flags) != 0) fail_to_create(path);
+  return facts;
+}
+
+void check_owner(const fs::path& path, const struct stat& facts) {
   if (facts.st_uid == ::geteuid()) return;
   fail(ErrorKind::Launch, str(path, " belongs to another user (", facts.st_uid, ')'),
        "set TANDEM_STATE_DIR to a folder of your own");
+}
+
+// The ranks run Python code from this folder, so nobody else may put files there.
+void check_private(const fs::path& path) {
+  check_owner(path,
+              facts_of(path, AT_SYMLINK_NOFOLLOW));  // it may be a symbolic link that another user created in /tmp
+  const struct stat folder = facts_of(path, 0);
+  check_owner(path, folder);
+  if ((folder.st_mode & (S_IWGRP | S_IWOTH)) == 0) return;
+  fail(ErrorKind::Launch, str("other users may write to ", path),
+       str("run `chmod go-w ", path, "`, or set TANDEM_STATE_DIR"));
 }
 
 }  // namespace
@@ -182,8 +197,7 @@ fs::path jobs_folder() {
   std::error_code reported_below;
   fs::create_directories(path.parent_path(), reported_below);
   create_folder(path);
-  check_owner(path, AT_SYMLINK_NOFOLLOW);  // the path may be a symbolic link that another user created in /tmp
-  check_owner(path, 0);
+  check_private(path);
   return path;
 }
 

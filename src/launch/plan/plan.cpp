@@ -1,6 +1,5 @@
 #include "launch/plan/plan.h"
 
-#include <sys/random.h>
 #include <tandem/error.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <iterator>
 
 #include "base/devices.h"
+#include "base/seal.h"
 #include "base/text.h"
 #include "launch/plan/accelerate.h"
 #include "launch/plan/environment.h"
@@ -21,17 +21,6 @@ template <class... Lists>
 std::vector<std::string> joined(std::vector<std::string> notes, Lists... more) {
   (std::ranges::move(more, std::back_inserter(notes)), ...);
   return notes;
-}
-
-std::string random_hex() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::array<unsigned char, 3> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    fail(ErrorKind::Internal, "getrandom() failed for the name of the run", "try again");
-  }
-  std::string hex;
-  for (const unsigned char byte : bytes) hex += str(kDigits[byte >> 4U], kDigits[byte & 15U]);
-  return hex;
 }
 
 // The number of ranks requested on this host; nothing: one per device.
@@ -119,6 +108,16 @@ std::vector<std::string> notes_of(const LaunchOptions& options, const Surroundin
   return notes;
 }
 
+// The ranks that one launcher starts on one host meet in memory that no other user reaches; others meet at a port.
+std::vector<std::string> secret_notes(const LaunchPlan& plan, const Surroundings& here) {
+  const World& world = plan.env.world;
+  const bool meets_at_port = world.size > 1 && (plan.joins || world.num_nodes > 1);
+  const bool is_python = plan.first_argument > 1;  // torch's own rendezvous has no secret
+  if (!meets_at_port || is_python || here.variable("TANDEM_SECRET")) return {};
+  return {str("TANDEM_SECRET is not set: whoever reaches port ", plan.master_port, " of ", plan.env.master_addr,
+              " can read and change what the ranks exchange there; set it to the same random text for all ranks")};
+}
+
 // The one GPU that a rank sees with --virtual-local-rank; nothing on the CPU.
 std::optional<std::string> only_gpu(const LaunchPlan& plan, const std::string& device) {
   constexpr std::string_view kCuda = "cuda:";
@@ -150,7 +149,7 @@ LaunchPlan make_plan(const LaunchOptions& given, Dialect dialect, const std::vec
   DevicePlan devices = hosts.joins ? place_tasks(options.placement, here)
                                    : place_ranks(options.placement, dialect == Dialect::Tandem, here);
 
-  plan.name = str(program.name, '-', random_hex());
+  plan.name = str(program.name, '-', hex_text(random_bytes(3)));
   plan.env = worker_env(options, plan.name, hosts, devices.num_ranks, here);
   plan.master_port = plan.env.master_port;
   plan.hosts_master = !hosts.joins && hosts.node == 0;
@@ -166,7 +165,7 @@ LaunchPlan make_plan(const LaunchOptions& given, Dialect dialect, const std::vec
   RankVariables ranks = rank_variables(options, dialect, program, plan.env.world, here);
   plan.variables = std::move(ranks.variables);
   plan.notes = joined(std::move(settled.notes), std::move(hosts.notes), std::move(devices.notes),
-                      std::move(ranks.notes), notes_of(options, here));
+                      std::move(ranks.notes), notes_of(options, here), secret_notes(plan, here));
   return plan;
 }
 

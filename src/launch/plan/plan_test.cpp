@@ -124,6 +124,20 @@ TEST(Plan, NotesFlagsWithoutEffect) {
   EXPECT_EQ(lacks(notes[1], {"monitor-interval"}), "");
 }
 
+TEST(Plan, NotesThatRanksMeetAtAPortWithoutASecret) {
+  SampleMachine machine;
+  const Args two_hosts = {"-n", "2", "--nnodes", "2", "--node-rank", "0", "--master-addr", "a"};
+  const auto notes = [&](Args args, const char* program) {
+    args.emplace_back(program);
+    return join(machine.plan(args).notes, "; ");
+  };
+  EXPECT_EQ(lacks(notes(two_hosts, "prog"), {"TANDEM_SECRET", "port 29500 of a"}), "");
+  EXPECT_NE(lacks(notes(two_hosts, "train.py"), {"TANDEM_SECRET"}), "");
+  EXPECT_NE(lacks(notes({"-n", "2"}, "prog"), {"TANDEM_SECRET"}), "");
+  machine.variables["TANDEM_SECRET"] = "a random text";
+  EXPECT_NE(lacks(notes(two_hosts, "prog"), {"TANDEM_SECRET"}), "");
+}
+
 TEST(Plan, OfATaskOfSlurmIsThatOneRank) {
   SampleMachine machine({"0"});
   machine.here.outer = {.launcher = "Slurm",

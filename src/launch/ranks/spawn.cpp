@@ -42,7 +42,7 @@ struct Image {
   }
   if (plan.output >= 0) ::dup2(plan.output, STDOUT_FILENO);
   if (plan.error >= 0) ::dup2(plan.error, STDERR_FILENO);
-  if (plan.inherited >= 0) ::fcntl(plan.inherited, F_SETFD, 0);
+  for (const int fd : plan.inherited) ::fcntl(fd, F_SETFD, 0);
   ::execvpe(image.argv[0], image.argv, image.environment);
   const int error = errno;
   const ssize_t ignored = ::write(image.error_pipe, &error, sizeof error);

@@ -29,7 +29,7 @@ struct ProcessPlan {
   bool reads_input = false;              // inherits our standard input; otherwise /dev/null
   int output = -1;                       // its standard output; -1: ours
   int error = -1;                        // its standard error; -1: ours
-  int inherited = -1;                    // one more file descriptor that it inherits; -1: none
+  std::vector<int> inherited = {};       // more file descriptors that it inherits
 };
 
 // A child process in its own session, so that signals to its group reach its children, and Ctrl-C reaches only the
