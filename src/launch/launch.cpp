@@ -13,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@
 #include "launch/cause/report.h"
 #include "launch/rank_group.h"
 #include "launch/ranks/port.h"
+#include "launch/restart_policy.h"
 
 namespace tandem {
 namespace {
@@ -128,43 +130,26 @@ class MemoryWatch {
   MemoryCgroup memory_ = read_memory_cgroup();
 };
 
-// Decides on restarts. The same failure twice in a row, soon after the start, is not retried.
-class RestartPolicy {
- public:
-  explicit RestartPolicy(const LifeOptions& options) : options_(options) {}
-
-  bool allows(const GroupEnd& end, const Cause& cause, int attempt) {
-    const RankEnd& rank = end.ranks[cause.index];
-    const std::string failure = str(rank.status.text(), ' ', cause.evidence.error);
-    const bool is_early = end.seconds < std::chrono::duration<double>(options_.min_uptime).count();
-    repeated_ = is_early && failure == last_early_failure_;
-    last_early_failure_ = is_early ? failure : "";
-    return attempt < options_.max_restarts && !repeated_;
-  }
-
-  bool saw_repetition() const { return repeated_; }
-
- private:
-  const LifeOptions& options_;
-  std::string last_early_failure_;
-  bool repeated_ = false;
-};
-
 class Launch {
  public:
-  Launch(const LaunchOptions& options, RunningJob& job) : options_(options), job_(job), restarts_(options.life) {}
+  Launch(const LaunchOptions& options, RunningJob& job)
+      : options_(options), job_(job), restarts_(options.life.max_restarts, options.life.min_uptime) {}
 
   LaunchResult run(const OnStart& on_start) {
     for (int attempt = 0;; ++attempt) {
+      pause(restarts_.pause());
+      if (signal_) return finish({}, "");
       const GroupEnd end = run_attempt(attempt, on_start);
       if (end.ok()) return finish({.exit_code = 0, .outcome = "succeeded", .json = {}}, "all succeeded");
-      told_to_end_ = end.signal.has_value();
-      if (end.signal) return finish_stopped(*end.signal);
+      if (end.signal) {
+        told_to_end(*end.signal);
+        return finish({.exit_code = 0, .outcome = "", .json = report_earlier_failure(end)}, "");
+      }
       if (end.stall)
         return finish({.exit_code = exit_code(ErrorKind::Timeout), .outcome = "stalled", .json = {}},
                       "stopped: stalled");
       const Cause cause = find_cause(end.ranks);
-      if (!restarts_.allows(end, cause, attempt)) return finish_failed(end, cause, attempt);
+      if (!may_restart(end, cause, attempt)) return finish_failed(end, cause);
       announce_restart(end, cause, attempt + 1);
     }
   }
@@ -189,31 +174,81 @@ class Launch {
     if (on_start) on_start(job_.plan.name, job_.folder.path() / "launcher.log");
   }
 
-  LaunchResult finish_stopped(int signal) {
-    return finish({.exit_code = 128 + signal, .outcome = "stopped", .json = {}},
-                  str("stopped by signal ", signal, " (", ::strsignal(signal), ')'));
-  }
-
-  LaunchResult finish_failed(const GroupEnd& end, const Cause& cause, int attempt) {
+  FailureReport report(const GroupEnd& end) {
     write_out();  // the output of the ranks comes before the report
     FailureReport report =
         report_failure(end.ranks, memory_watch_.look(job_.plan, job_.control), job_.folder.log_dir());
     if (!options_.streams.json) job_.console.say(report.text);
-    if (restarts_.saw_repetition() && attempt < options_.life.max_restarts) {
+    return report;
+  }
+
+  // The signal may have come while a failure was being handled.
+  Json report_earlier_failure(const GroupEnd& end) {
+    const auto has_failed = [](const RankEnd& rank) { return !rank.status.ok() && !rank.told_to_stop; };
+    return std::ranges::any_of(end.ranks, has_failed) ? report(end).json : Json();
+  }
+
+  LaunchResult finish_failed(const GroupEnd& end, const Cause& cause) {
+    FailureReport failure = report(end);
+    if (restarts_.saw_repetition()) {
       job_.say(str("not restarted: the same failure twice within ", duration_text(options_.life.min_uptime),
                    " of the start (--min-uptime)"));
     }
     pass_on(end.ranks[cause.index], cause);
-    return finish({.exit_code = report.exit_code, .outcome = "failed", .json = std::move(report.json)},
-                  str("rank ", report.rank, " failed: ", end.ranks[cause.index].status.text()));
+    return finish({.exit_code = failure.exit_code, .outcome = "failed", .json = std::move(failure.json)},
+                  str("rank ", failure.rank, " failed: ", end.ranks[cause.index].status.text()));
+  }
+
+  bool may_restart(const GroupEnd& end, const Cause& cause, int attempt) {
+    const std::chrono::duration<double> uptime(end.seconds);
+    return restarts_.allows(attempt, std::chrono::duration_cast<std::chrono::nanoseconds>(uptime),
+                            str(end.ranks[cause.index].status.text(), ' ', cause.evidence.error));
   }
 
   void announce_restart(const GroupEnd& end, const Cause& cause, int attempt) {
     const RankEnd& rank = end.ranks[cause.index];
     const std::string reason = str("rank ", rank.rank, " failed: ", rank.status.text(),
                                    cause.evidence.error.empty() ? "" : str(" (", cause.evidence.error, ')'));
-    job_.say(str(reason, "; restart ", attempt, " of ", options_.life.max_restarts));
-    job_.folder.event({{"event", "restart"}, {"attempt", attempt}, {"reason", reason}});
+    const std::chrono::duration<double> pause = restarts_.pause();
+    job_.say(str(reason, "; restart ", attempt, " of ", options_.life.max_restarts,
+                 pause.count() > 0 ? str(" in ", duration_text(restarts_.pause())) : ""));
+    job_.folder.event({{"event", "restart"}, {"attempt", attempt}, {"reason", reason}, {"pause", pause.count()}});
+  }
+
+  // Signals that come while no rank is running. The first one that ends the launcher counts.
+  void take_signals() {
+    while (const auto signal = job_.signals.take()) {
+      if (*signal == SIGTSTP) ::kill(::getpid(), SIGSTOP);
+      if (!ends_launcher(*signal)) continue;
+      job_.folder.event({{"event", "signal"}, {"signal", *signal}});
+      told_to_end(*signal);
+    }
+  }
+
+  // From then on a slow reader of our output has little time; at the second signal, none.
+  void told_to_end(int signal) {
+    farewell_.emplace(signal_ ? std::chrono::seconds(0) : kFlushLimit);
+    if (!signal_) signal_ = signal;
+  }
+
+  // Waits before a restart, at most until a signal ends the launcher.
+  void pause(std::chrono::milliseconds length) {
+    const Deadline end(length);
+    wait_while([&] { return !signal_ && !end.passed(); }, [&] { return end.poll_ms(); });
+  }
+
+  // Waits for a slow reader, but only briefly after a signal.
+  void write_out() {
+    job_.console.finish();
+    wait_while([&] { return job_.console.waiting() && !(farewell_ && farewell_->passed()); },
+               [&] { return farewell_ ? farewell_->poll_ms() : -1; });
+  }
+
+  void wait_while(const std::function<bool()>& condition, const std::function<int()>& timeout_ms) {
+    take_signals();
+    job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] { take_signals(); });
+    while (condition()) job_.loop.wait(timeout_ms());
+    job_.loop.forget(job_.signals.fd());
   }
 
   // Passes the cause on to an outer launcher, as torchrun does.
@@ -233,7 +268,8 @@ class Launch {
     job_.folder.event({{"event", "end"}, {"outcome", outcome}, {"exit_code", code}, {"seconds", watch_.seconds()}});
   }
 
-  LaunchResult finish(LaunchResult result, const std::string& words) {
+  // A signal until the very end decides the exit code.
+  LaunchResult finish(LaunchResult result, std::string words) {
     const double seconds = watch_.seconds();
     write_out();
     const int lost = job_.console.outlet(Stream::Out).error();
@@ -241,6 +277,7 @@ class Launch {
       job_.say(str("cannot write to standard output (", errno_text(lost), "); the full output is in ",
                    job_.folder.log_dir()));
     }
+    if (signal_) words = mark_stopped(result);
     Json::Object json = {{"name", job_.plan.name},
                          {"outcome", result.outcome},
                          {"exit_code", result.exit_code},
@@ -249,25 +286,21 @@ class Launch {
                          {"log_dir", job_.folder.log_dir().string()}};
     if (!result.json.is_null()) json.emplace_back("failure", result.json);
     result.json = json;
-    record_end(result.outcome, result.exit_code);
     if (options_.streams.json) {
       job_.console.say(str(json_text(result.json), '\n'));
     } else if (!options_.streams.quiet || result.exit_code != 0) {
       job_.say(str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", words));
     }
     write_out();
+    if (signal_) mark_stopped(result);
+    record_end(result.outcome, result.exit_code);
     return result;
   }
 
-  // Waits for a slow reader, but only briefly if a signal has told us to end.
-  void write_out() {
-    job_.console.finish();
-    job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] {
-      while (const auto signal = job_.signals.take()) told_to_end_ = told_to_end_ || ends_launcher(*signal);
-    });
-    const Deadline farewell(kFlushLimit);
-    while (job_.console.waiting() && !(told_to_end_ && farewell.passed())) job_.loop.wait(farewell.poll_ms() + 1);
-    job_.loop.forget(job_.signals.fd());
+  std::string mark_stopped(LaunchResult& result) const {
+    result.exit_code = 128 + *signal_;
+    result.outcome = "stopped";
+    return str("stopped by signal ", *signal_, " (", ::strsignal(*signal_), ')');
   }
 
   const LaunchOptions& options_;
@@ -275,7 +308,8 @@ class Launch {
   RestartPolicy restarts_;
   MemoryWatch memory_watch_;
   Stopwatch watch_;
-  bool told_to_end_ = false;
+  std::optional<int> signal_;         // that told the launcher to end
+  std::optional<Deadline> farewell_;  // for what is still to be written then
 };
 
 }  // namespace
@@ -287,9 +321,9 @@ LaunchResult launch(const LaunchOptions& options, Dialect dialect, const LaunchP
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ControlPage control = ControlPage::create(wanted.env.world.local_size);
   JobFolder folder = create_job_folder(wanted, options.streams, port_number);
+  SignalQueue signals(watched_signals(options.life));
   const LaunchPlan plan = complete_plan(wanted, options.environment, folder, control.fd());
   Guard guard(plan.env.tandem_run_id);
-  SignalQueue signals(watched_signals(options.life));
   EventLoop loop;
   Outlet out(STDOUT_FILENO, loop, options.streams.detach);
   Outlet error(STDERR_FILENO, loop, options.streams.detach);

@@ -91,8 +91,9 @@ GroupEnd RankGroup::wait() {
     on_time();
   }
   for (const auto& rank : ranks_) rank->output.read_what_is_there();
-  stop_leftovers(job_.plan.env.tandem_run_id, job_.guard.pid(), job_.loop,
-                 [&](const std::string& line) { job_.say(line); });
+  stop_leftovers(
+      job_.plan.env.tandem_run_id, job_.guard.pid(), job_.loop, [&] { return killed_; },
+      [&](const std::string& line) { job_.say(line); });
   for (const auto& rank : ranks_) rank->output.read_what_is_there();
   return result();
 }
@@ -174,6 +175,7 @@ void RankGroup::tell_all_to_stop(int signal) {
 }
 
 void RankGroup::kill_all() {
+  killed_ = true;
   grace_.reset();
   await_cause_.reset();
   if (!abandon_) abandon_.emplace(kAbandonLimit);
@@ -189,8 +191,8 @@ void RankGroup::on_signal(int signal) {
   }
   job_.folder.event({{"event", "signal"}, {"signal", signal}});
   if (signal == SIGUSR1 || signal == SIGUSR2) return pass_on(signal);
+  if (!signal_) signal_ = signal;  // also while a failure is being handled: nothing is restarted after a signal
   if (stopping_) return kill_all();
-  signal_ = signal;
   tell_all_to_stop(signal);
   if (!grace_) grace_.emplace(job_.options.life.shutdown_timeout);
 }

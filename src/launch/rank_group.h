@@ -102,6 +102,7 @@ class RankGroup {
   Stopwatch watch_;
   int num_ended_ = 0;
   bool stopping_ = false;
+  bool killed_ = false;  // no more grace, for what the ranks leave behind neither
   std::optional<int> signal_;
   std::optional<std::string> stall_;
   std::optional<Deadline> await_cause_;  // until ranks that may be the cause are stopped, too

@@ -67,11 +67,12 @@ SignalQueue::SignalQueue(std::span<const int> signals) {
 }
 
 SignalQueue::~SignalQueue() {
+  // A pending one would kill this process when unblocked. A signal that ends the launcher still does.
   const timespec now{};
-  sigset_t pipe{};
-  ::sigemptyset(&pipe);
-  ::sigaddset(&pipe, SIGPIPE);
-  while (::sigtimedwait(&pipe, nullptr, &now) > 0) continue;  // a pending one would kill this process when unblocked
+  sigset_t harmless{};
+  ::sigemptyset(&harmless);
+  for (const int signal : {SIGPIPE, SIGUSR1, SIGUSR2}) ::sigaddset(&harmless, signal);
+  while (::sigtimedwait(&harmless, nullptr, &now) > 0) continue;
   ::sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 

@@ -128,10 +128,15 @@ bool any_left() {
   return ended_child() >= 0;
 }
 
-void wait_while_left(EventLoop& loop, std::chrono::milliseconds limit) {
+// Whether any is left after a while.
+bool still_left(EventLoop& loop, const std::function<bool()>& in_a_hurry) {
   constexpr int kLookEveryMs = 20;
-  const Deadline deadline(limit);
-  while (any_left() && !deadline.passed()) loop.wait(kLookEveryMs);
+  const Deadline deadline(kLeftoverGrace);
+  while (any_left()) {
+    if (in_a_hurry() || deadline.passed()) return true;
+    loop.wait(kLookEveryMs);
+  }
+  return false;
 }
 
 std::string names_text(const std::vector<int>& pids) {
@@ -176,19 +181,17 @@ void reap_orphans(const std::function<bool(int pid)>& is_ours) {
   for (pid_t pid = ended_child(); pid > 0 && !is_ours(pid); pid = ended_child()) ::waitpid(pid, nullptr, 0);
 }
 
-void stop_leftovers(const std::string& run_id, int guard_pid, EventLoop& loop,
+void stop_leftovers(const std::string& run_id, int guard_pid, EventLoop& loop, const std::function<bool()>& in_a_hurry,
                     const std::function<void(const std::string& line)>& say) {
   const auto left = [guard_pid] {
     std::vector<int> pids = child_processes(::getpid());
     std::erase(pids, guard_pid);
     return pids;
   };
-  if (!any_left()) return;
-  wait_while_left(loop, kLeftoverGrace);
-  if (!any_left()) return;
+  if (!still_left(loop, in_a_hurry)) return;
   say(names_text(left()));
   for (const int pid : left()) ::kill(pid, SIGTERM);
-  wait_while_left(loop, kLeftoverGrace);
+  if (!still_left(loop, in_a_hurry)) return;
   // Children of killed processes become ours, so repeat until none is left.
   const std::array<int, 1> except = {guard_pid};
   const Deadline limit(kLeftoverLimit);

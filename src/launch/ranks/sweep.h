@@ -30,8 +30,9 @@ int kill_processes(const std::string& run_id, std::span<const int> except, Deadl
 void reap_orphans(const std::function<bool(int pid)>& is_ours);
 
 // Stops processes that the ranks of a run leave behind: after a short time to finish by themselves (cleanup helpers),
-// they get SIGTERM and then SIGKILL. `say` is called with a message that names them. The guard is left alone.
-void stop_leftovers(const std::string& run_id, int guard_pid, EventLoop& loop,
+// they get SIGTERM and then SIGKILL, which comes at once when `in_a_hurry` is true. `say` is called with a message that
+// names them. The guard is left alone.
+void stop_leftovers(const std::string& run_id, int guard_pid, EventLoop& loop, const std::function<bool()>& in_a_hurry,
                     const std::function<void(const std::string& line)>& say);
 
 }  // namespace tandem

@@ -1,0 +1,125 @@
+"""Signals to the launcher while it is not simply waiting for its ranks: none is lost, and nothing is started after one."""
+
+import datetime
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from support import LIMIT, LaunchTest, wait_until
+
+SOAK = "TANDEM_SOAK" in os.environ
+
+# Fails with another text each time.
+FICKLE = "import os, time; raise RuntimeError(f'process {os.getpid()} at {time.time_ns()}')"
+
+
+class SignalTest(LaunchTest):
+    def events(self, kind: str = "") -> list[dict]:
+        lines = [line for path in self.folder.glob("jobs/*/launch.jsonl") for line in path.read_text().splitlines()]
+        return [event for event in map(json.loads, lines) if kind in ("", event["event"])]
+
+    def wait_for(self, kind: str, count: int = 1) -> None:
+        wait_until(lambda: len(self.events(kind)) >= count, f"{count} x {kind}")
+
+    def assert_stopped(self, process: subprocess.Popen, number: signal.Signals) -> str:
+        """The exit code is that of the signal, and nothing was started after it."""
+        _, told = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 128 + number, told)
+        kinds = [event["event"] for event in self.events()]
+        self.assertEqual(set(kinds[kinds.index("signal"):]) - {"signal", "exit"}, {"end"}, kinds)
+        end = self.events("end")[0]
+        self.assertEqual((end["outcome"], end["exit_code"]), ("stopped", 128 + number))
+        self.assert_nothing_left()
+        return told
+
+
+class Remembered(SignalTest):
+    def test_while_the_others_are_stopped_after_a_failure(self):
+        script = "trap '' TERM; [ $RANK = 1 ] && exit 3; exec sleep 1000"
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number):
+                process = self.start("run", "-n", "2", "--max-restarts", "5", "--shutdown-timeout", "1h", "sh", "-c", script,
+                                     env={"TANDEM_STATE_DIR": f"{self.folder}/jobs"})
+                self.wait_for("exit")
+                process.send_signal(number)
+                self.assertIn("tandem: rank 1 failed: exit code 3", self.assert_stopped(process, number))
+                self.job_folder().rename(self.folder / f"done{number}")
+
+    def test_in_json_with_the_failure_before_it(self):
+        script = "trap '' TERM; [ $RANK = 1 ] && exit 3; exec sleep 1000"
+        process = self.start("run", "--json", "-n", "2", "--shutdown-timeout", "1h", "sh", "-c", script)
+        self.wait_for("exit")
+        process.send_signal(signal.SIGTERM)
+        told = json.loads(self.assert_stopped(process, signal.SIGTERM).splitlines()[-1])
+        self.assertEqual((told["outcome"], told["exit_code"], told["failure"]["rank"], told["failure"]["exit_code"]), ("stopped", 143, 1, 3))
+
+    def test_while_leftovers_are_stopped(self):
+        for code in (0, 3):
+            with self.subTest(code):
+                child = "setsid sh -c 'trap \"\" TERM; touch up; exec sleep 1000' & until [ -e up ]; do :; done"
+                process = self.start("run", "--max-restarts", "5", "sh", "-c", f"{child}; rm up; exit {code}")
+                while "behind" not in (line := process.stderr.readline()):
+                    self.assertNotEqual(line, "")
+                process.send_signal(signal.SIGTERM)
+                self.assert_stopped(process, signal.SIGTERM)
+                self.job_folder().rename(self.folder / f"done{code}")
+
+    def test_in_the_pause_before_a_restart(self):
+        process = self.start("run", "--max-restarts", "1000", sys.executable, "-c", FICKLE)
+        wait_until(lambda: any(event["pause"] >= 0.4 for event in self.events("restart")), "a longer pause")
+        process.send_signal(signal.SIGINT)
+        self.assert_stopped(process, signal.SIGINT)
+
+    def test_before_the_first_rank_is_started(self):
+        def pending() -> None:
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        process = self.start("run", "-n", "2", "sleep", "1000", preexec_fn=pending)
+        self.assert_stopped(process, signal.SIGTERM)
+        self.assertEqual(self.events("start"), [])
+
+    def test_while_the_last_output_waits_for_a_reader(self):
+        for code in (0, 3):
+            with self.subTest(code):
+                process = self.start("run", "sh", "-c", f"head -c 200000 /dev/zero; exit {code}")
+                self.wait_for("exit")
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(timeout=LIMIT), 143)
+                self.assertEqual(self.events("end")[0]["exit_code"], 143)
+                self.job_folder().rename(self.folder / f"done{code}")
+
+    def test_a_second_one_kills_a_rank_that_stays(self):
+        process = self.start("run", "--max-restarts", "5", "--shutdown-timeout", "1h", "sh", "-c",
+                             "trap 'echo stays' TERM INT; echo ready; while :; do sleep 0.01; done")
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.stdout.readline(), "stays\n")
+        process.send_signal(signal.SIGINT)
+        self.assert_stopped(process, signal.SIGTERM)
+
+
+class RestartStorms(SignalTest):
+    def test_pause_and_grow_their_pause_whatever_the_failure_says(self):
+        for launcher in ([], ["torchrun", "--no-python"]):
+            with self.subTest(launcher):
+                process = self.start("run", *launcher, "--max-restarts", "1000", sys.executable, "-c", FICKLE)
+                self.wait_for("start", 5)
+                process.terminate()
+                self.assert_stopped(process, signal.SIGTERM)
+                self.assertEqual([event["pause"] for event in self.events("restart")][:4], [0, 0.1, 0.2, 0.4])
+                moments = [(event["event"], datetime.datetime.fromisoformat(event["time"].rstrip("Z")), event.get("pause"))
+                           for event in self.events() if event["event"] in ("restart", "start")]
+                for (kind, before, pause), (_, after, _) in zip(moments, moments[1:]):
+                    if kind == "restart":
+                        self.assertGreaterEqual((after - before).total_seconds(), pause - 0.002)
+                self.job_folder().rename(self.folder / f"done{len(launcher)}")
+
+
+if __name__ == "__main__":
+    unittest.main()
