@@ -46,8 +46,8 @@ int start_plan(const LaunchOptions& options, Dialect dialect, const LaunchPlan& 
     const RankStart rank = rank_start(plan, 0, plan.master_port, 0);
     become_program(rank.command, environment_with(rank.variables));
   }
-  if (!options.streams.detach) return launch(options, dialect, plan).exit_code;
-  return detach([&](const OnStart& on_start) { return launch(options, dialect, plan, on_start).exit_code; },
+  if (!options.streams.detach) return launch(options, dialect, plan);
+  return detach([&](const OnStart& on_start) { return launch(options, dialect, plan, on_start); },
                 [](const std::string& name) {
                   print(str(name, '\n'));
                   write_all(STDERR_FILENO, str("tandem: running in the background: `tandem logs -f ", name,

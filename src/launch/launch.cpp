@@ -25,6 +25,7 @@
 #include "launch/cause/python.h"
 #include "launch/cause/report.h"
 #include "launch/rank_group.h"
+#include "launch/ranks/guard.h"
 #include "launch/ranks/port.h"
 #include "launch/restart_policy.h"
 
@@ -44,11 +45,22 @@ std::vector<int> watched_signals(const LifeOptions& options) {
   return signals;
 }
 
-JobFolder create_job_folder(const LaunchPlan& plan, const StreamOptions& options, int port) {
+// How a job ended.
+struct LaunchResult {
+  int exit_code = 0;
+  std::string outcome;  // succeeded, failed, stopped, stalled
+  Json json;            // the result for --json
+};
+
+std::string run_id_of(const LaunchPlan& plan) {
   const std::string outer = environment_variable("TANDEM_RUN_ID").value_or("");
+  return outer.empty() ? plan.name : str(outer, '/', plan.name);
+}
+
+JobFolder create_job_folder(const LaunchPlan& plan, const StreamOptions& options, int port, int pid) {
   return JobFolder::create({.name = plan.name,
-                            .run_id = outer.empty() ? plan.name : str(outer, '/', plan.name),
-                            .pid = ::getpid(),
+                            .run_id = run_id_of(plan),
+                            .pid = pid,
                             .started_ticks = 0,
                             .started = "",
                             .command = plan.command,
@@ -312,29 +324,32 @@ class Launch {
   std::optional<Deadline> farewell_;  // for what is still to be written then
 };
 
-}  // namespace
-
-LaunchResult launch(const LaunchOptions& options, Dialect dialect, const LaunchPlan& wanted, const OnStart& on_start) {
+int run_job(const LaunchOptions& options, Dialect dialect, const LaunchPlan& wanted, const OnStart& on_start,
+            int parent) {
   ReservedPort port;
   if (wanted.hosts_master) port = reserve_port(wanted.master_port);
   const int port_number = wanted.hosts_master ? port.number : wanted.master_port;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ControlPage control = ControlPage::create(wanted.env.world.local_size);
-  JobFolder folder = create_job_folder(wanted, options.streams, port_number);
-  SignalQueue signals(watched_signals(options.life));
+  JobFolder folder = create_job_folder(wanted, options.streams, port_number, parent);
+  SignalQueue signals(watched_signals(options.life), parent);
   const LaunchPlan plan = complete_plan(wanted, options.environment, folder, control.fd());
-  Guard guard(plan.env.tandem_run_id);
   EventLoop loop;
   Outlet out(STDOUT_FILENO, loop, options.streams.detach);
   Outlet error(STDERR_FILENO, loop, options.streams.detach);
   const StreamChoice streams(options, dialect, plan, own_streams(environment_variable), folder.log_dir());
   Console console(streams.console(environment_variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("")), out,
                   error);
-  RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control, guard};
-  LaunchResult result = Launch(options, job).run(on_start);
-  guard.dismiss();
+  RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control};
+  const LaunchResult result = Launch(options, job).run(on_start);
   prune_jobs(kKeptJobs, kSpareJobs);
-  return result;
+  return result.exit_code;
+}
+
+}  // namespace
+
+int launch(const LaunchOptions& options, Dialect dialect, const LaunchPlan& plan, const OnStart& on_start) {
+  return run_guarded(run_id_of(plan), [&](int parent) { return run_job(options, dialect, plan, on_start, parent); });
 }
 
 }  // namespace tandem

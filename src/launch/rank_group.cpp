@@ -49,7 +49,6 @@ RankGroup::RankGroup(RunningJob& job, int attempt)
     next_look_.emplace(Stopwatch::Clock::duration::zero());
   }
   for (int local_rank = 0; local_rank < job_.plan.env.world.local_size; ++local_rank) start(local_rank);
-  watch_guard();
   job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] {
     while (const auto signal = job_.signals.take()) on_signal(*signal);
   });
@@ -91,9 +90,7 @@ GroupEnd RankGroup::wait() {
     on_time();
   }
   for (const auto& rank : ranks_) rank->output.read_what_is_there();
-  stop_leftovers(
-      job_.plan.env.tandem_run_id, job_.guard.pid(), job_.loop, [&] { return killed_; },
-      [&](const std::string& line) { job_.say(line); });
+  stop_what_is_left();
   for (const auto& rank : ranks_) rank->output.read_what_is_there();
   return result();
 }
@@ -192,7 +189,7 @@ void RankGroup::on_signal(int signal) {
   job_.folder.event({{"event", "signal"}, {"signal", signal}});
   if (signal == SIGUSR1 || signal == SIGUSR2) return pass_on(signal);
   if (!signal_) signal_ = signal;  // also while a failure is being handled: nothing is restarted after a signal
-  if (stopping_) return kill_all();
+  if (stopping_ || signal == SIGKILL) return kill_all();
   tell_all_to_stop(signal);
   if (!grace_) grace_.emplace(job_.options.life.shutdown_timeout);
 }
@@ -248,14 +245,12 @@ void RankGroup::look_for_stall() {
   grace_.emplace(job_.options.life.shutdown_timeout);
 }
 
-// Without a guard, children of the ranks would survive if the launcher were killed.
-void RankGroup::watch_guard() {
-  job_.loop.watch(job_.guard.pidfd(), EPOLLIN, [this] {
-    job_.loop.forget(job_.guard.pidfd());
-    job_.guard.renew();
-    watch_guard();
-    job_.say("the guard process was killed; a new one was started");
-  });
+void RankGroup::stop_what_is_left() {
+  Leftovers leftovers{.run_id = job_.plan.env.tandem_run_id, .groups = {}};
+  for (const auto& rank : ranks_) leftovers.groups.push_back(rank->process->pid());
+  std::erase(leftovers.groups, 0);  // one that was given up
+  stop_leftovers(
+      leftovers, job_.loop, [this] { return killed_; }, [this](const std::string& line) { job_.say(line); });
 }
 
 // Ranks are reaped through their pidfds, which keeps the order of their exits.
@@ -276,7 +271,6 @@ RankEnd RankGroup::rank_end(const Rank& rank) const {
 
 GroupEnd RankGroup::result() {
   job_.loop.forget(job_.signals.fd());
-  job_.loop.forget(job_.guard.pidfd());
   for (const Stream stream : {Stream::Out, Stream::Error}) job_.console.outlet(stream).drained = nullptr;
   GroupEnd end{.ranks = {}, .signal = signal_, .stall = stall_, .seconds = watch_.seconds()};
   for (const auto& rank : ranks_) {

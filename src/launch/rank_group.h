@@ -16,7 +16,6 @@
 #include "launch/plan/options.h"
 #include "launch/plan/plan.h"
 #include "launch/ranks/event_loop.h"
-#include "launch/ranks/guard.h"
 #include "launch/ranks/spawn.h"
 #include "launch/ranks/stall.h"
 
@@ -33,7 +32,6 @@ struct RunningJob {
   SignalQueue& signals;
   Console& console;
   ControlPage& control;
-  Guard& guard;
 
   // Prints a line of the launcher on standard error.
   void say(const std::string& line);
@@ -89,7 +87,7 @@ class RankGroup {
   void kill_all();
   void give_up_on_unkillable();
   void look_for_stall();
-  void watch_guard();
+  void stop_what_is_left();
   bool is_running_rank(int pid) const;
   GroupEnd result();
   RankEnd rank_end(const Rank& rank) const;

@@ -1,33 +1,17 @@
-"""Supervision of ranks: start, exit, signals, restarts, and clean-up after the launcher is killed."""
+"""Supervision of ranks: start, exit, signals and restarts."""
 
 import json
 import os
 import pathlib
-import random
 import signal
 import socket
 import subprocess
 import sys
 import unittest
 
-from support import LIMIT, TANDEM, LaunchTest, processes_with, wait_until
+from support import LIMIT, TANDEM, LaunchTest, wait_until
 
-SOAK = "TANDEM_SOAK" in os.environ
 PRINT_RANK = ["sh", "-c", 'echo "$RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE"']
-
-# A rank with a child, a child in a session of its own, a listening socket and a file in shared memory that has no name.
-FAMILY = """
-import os, socket, subprocess, sys, time
-subprocess.Popen(["sleep", "1000"])
-subprocess.Popen(["sleep", "1000"], start_new_session=True)
-listener = socket.socket()
-listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-listener.bind(("127.0.0.1", int(os.environ["MASTER_PORT"]) if os.environ["RANK"] == "0" else 0))
-listener.listen()
-memory = os.memfd_create("arena")
-print("ready", flush=True)
-time.sleep(1000)
-"""
 
 
 class D9(LaunchTest):
@@ -288,70 +272,6 @@ class Restarts(LaunchTest):
         script = "echo $TORCHELASTIC_RESTART_COUNT; exit $((10 + TORCHELASTIC_RESTART_COUNT))"
         result = self.run_ranks("--max-restarts", "3", "sh", "-c", script)
         self.assertEqual((result.returncode, result.stdout), (13, "0\n1\n2\n3\n"))
-
-
-class Killed(LaunchTest):
-    """SIGKILL of the launcher. PR_SET_PDEATHSIG kills the ranks, the guard kills their children."""
-
-    def kill_at_random(self, random_numbers: random.Random, shutdown: bool) -> float:
-        before = set(os.listdir("/dev/shm"))
-        process = self.start("run", "-n", "2", "--tee", "all", sys.executable, "-c", FAMILY, stdout=subprocess.PIPE)
-        if shutdown:
-            process.stdout.readline()
-            process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(timeout=random_numbers.uniform(0, 0.01 if shutdown else 0.15))
-        except subprocess.TimeoutExpired:
-            pass
-        process.kill()
-        process.wait()
-        seconds = self.assert_nothing_left(limit=10)
-        wait_until(lambda: set(os.listdir("/dev/shm")) <= before, "only what others keep is in shared memory")
-        return seconds
-
-    def test_leaves_nothing_behind(self):
-        rounds = 200 if SOAK else 20
-        seed = random.randrange(2**32)
-        numbers = random.Random(seed)
-        times = [self.kill_at_random(numbers, shutdown=i % 4 == 3) for i in range(rounds)]
-        print(f"seed {seed}: the last process was gone {max(times):.3f} s after the launcher at the latest, in {rounds} rounds")
-
-    def guards(self) -> list[int]:
-        return [pid for pid in processes_with(self.mark) if pathlib.Path(f"/proc/{pid}/comm").read_text() == "tandem-guard\n"]
-
-    def test_leaves_nothing_behind_though_its_guard_was_killed_before(self):
-        process = self.start("run", sys.executable, "-c", FAMILY)
-        process.stdout.readline()
-        [guard] = self.guards()
-        os.kill(guard, signal.SIGKILL)
-        while "the guard process was killed" not in (line := process.stderr.readline()):
-            self.assertNotEqual(line, "")
-        wait_until(lambda: self.guards() not in ([], [guard]), "another guard has its name")
-        process.kill()
-        process.wait()
-        self.assert_nothing_left(limit=10)
-
-    def test_leaves_nothing_of_a_job_inside_a_job(self):
-        inner = f"exec '{TANDEM}' run -q -n 2 --tee all sh -c 'setsid sleep 1000 & echo ready; exec sleep 1000'"
-        process = self.start("run", "sh", "-c", inner)
-        process.stdout.readline()
-        self.assertGreater(len(processes_with(self.mark)), 6)
-        process.kill()
-        process.wait()
-        self.assert_nothing_left(limit=10)
-
-    def test_leaves_the_logs_of_a_job_inside_a_job_to_that_job(self):
-        self.run_ranks("-q", "sh", "-c", f"echo outer; '{TANDEM}' run -q sh -c 'echo inner'")
-        logs = sorted(path.read_text() for path in self.folder.glob("jobs/*/rank0.log"))
-        self.assertEqual(logs, ["inner\n", "outer\ninner\n"])
-
-    def test_lets_go_of_the_port(self):
-        process = self.start("run", sys.executable, "-c", FAMILY.replace('"ready"', 'os.environ["MASTER_PORT"]'))
-        port = process.stdout.readline().strip()
-        process.kill()
-        process.wait()
-        self.assert_nothing_left(limit=10)
-        self.assertEqual(self.run_ranks("--master-port", port, "true").returncode, 0)
 
 
 if __name__ == "__main__":

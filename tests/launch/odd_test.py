@@ -100,6 +100,21 @@ class Folder(OddTest):
         self.assertEqual((result.returncode, result.stdout), (0, "hi\n"), result.stderr)
 
 
+class Namespace(OddTest):
+    def test_of_pids_that_proc_does_not_show_costs_no_bystander_its_life(self):
+        if subprocess.run(["unshare", "-p", "-f", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no right to make a PID namespace")
+        # /proc shows the pids outside. Inside, the bystanders have the numbers that the ranks will have outside.
+        last = int(open("/proc/sys/kernel/ns_last_pid").read())
+        script = (f"echo {last + 300} >/proc/sys/kernel/ns_last_pid; i=0; pids=;"
+                  "while [ $i -lt 400 ]; do sleep 1000 & pids=\"$pids $!\"; i=$((i + 1)); done;"
+                  f"'{TANDEM}' run -n 2 sh -c 'setsid sleep 1000 & sleep 1001 & echo started'; echo $?;"
+                  "left=0; for pid in $pids; do kill -0 $pid && left=$((left + 1)); done; echo $left")
+        result = self.run_tandem("-p", "-f", "sh", "-c", script, program="unshare")
+        self.assertEqual(result.stdout, "started\n0\n400\n", result.stderr)
+        self.assertIn("tandem: the ranks left processes behind", result.stderr)
+
+
 class Limits(OddTest):
     def test_of_open_files_are_named(self):
         result = self.in_shell("ulimit -n 24; tandem run -n 8 sleep 1000")

@@ -79,7 +79,7 @@ RankState inspect_in(const std::vector<ProcStat>& all, int rank, int pid) {
   if (!tree.empty()) found.state = tree.front().state;
   found.state_text = state_text(found.state);
   for (const ProcStat& process : tree) found.cpu_seconds += process.cpu_seconds;
-  found.wait = read_wait_place(str("/proc/", pid));
+  found.wait = read_wait_place(proc_folder(pid));
   return found;
 }
 

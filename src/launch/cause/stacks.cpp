@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 int threads_blocking(int pid) {
   int count = 0;
   std::error_code gone;
-  for (const fs::directory_entry& thread : fs::directory_iterator(str("/proc/", pid, "/task"), gone)) {
+  for (const fs::directory_entry& thread : fs::directory_iterator(proc_folder(pid) / "task", gone)) {
     if (has_signal(thread.path() / "status", "SigBlk", kStackSignal)) ++count;
   }
   return count;
@@ -33,7 +33,7 @@ bool has_open(int pid, const fs::path& path) {
   struct stat wanted {};
   if (::stat(path.c_str(), &wanted) != 0) return false;
   std::error_code gone;
-  for (const fs::directory_entry& entry : fs::directory_iterator(str("/proc/", pid, "/fd"), gone)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(proc_folder(pid) / "fd", gone)) {
     struct stat found {};
     const bool known = ::stat(entry.path().c_str(), &found) == 0;
     if (known && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino) return true;
@@ -49,7 +49,7 @@ class StackRequest {
   StackRequest(ProcStat process, const fs::path& stacks) : process_(std::move(process)) {
     const fs::path path = stacks / str(process_.pid, ".txt");
     const Fd pidfd = open_pidfd(process_.pid);
-    asked_ = pidfd && has_signal(str("/proc/", process_.pid, "/status"), "SigCgt", kStackSignal) &&
+    asked_ = pidfd && has_signal(proc_folder(process_.pid) / "status", "SigCgt", kStackSignal) &&
              has_open(process_.pid, path);
     if (!asked_ || is_stopped(process_.state)) return;
     file_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -109,7 +109,7 @@ std::string indented(std::string_view text) {
 std::string thread_lines(int pid) {
   std::map<std::string, int> places;
   std::error_code gone;
-  for (const fs::directory_entry& thread : fs::directory_iterator(str("/proc/", pid, "/task"), gone)) {
+  for (const fs::directory_entry& thread : fs::directory_iterator(proc_folder(pid) / "task", gone)) {
     const std::string place = read_wait_place(thread.path()).text();
     ++places[place.empty() ? "is running, or waiting (place unknown)" : str("waits in ", place)];
   }

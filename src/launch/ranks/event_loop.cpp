@@ -54,16 +54,19 @@ void EventLoop::wait(int timeout_ms) {
   }
 }
 
-SignalQueue::SignalQueue(std::span<const int> signals) {
+SignalQueue::SignalQueue(std::span<const int> signals, int parent) : parent_(parent) {
   sigset_t watched{};
   ::sigemptyset(&watched);
+  ::sigaddset(&watched, SIGCONT);
   for (const int signal : signals) {
     if (!is_ignored(signal)) ::sigaddset(&watched, signal);
   }
   sigset_t blocked = watched;
   ::sigaddset(&blocked, SIGPIPE);  // a closed reader is reported as EPIPE instead
+  ::sigaddset(&blocked, SIGTTOU);  // we write to the terminal from a process group in the background
   ::sigprocmask(SIG_BLOCK, &blocked, &before_);
   fd_ = Fd(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (::getppid() != parent_) ::kill(::getpid(), SIGCONT);  // it died before we could notice
 }
 
 SignalQueue::~SignalQueue() {
@@ -78,8 +81,11 @@ SignalQueue::~SignalQueue() {
 
 std::optional<int> SignalQueue::take() const {
   signalfd_siginfo event{};
-  if (::read(fd_.get(), &event, sizeof event) != sizeof event) return std::nullopt;
-  return static_cast<int>(event.ssi_signo);
+  while (::read(fd_.get(), &event, sizeof event) == sizeof event) {
+    if (event.ssi_signo != SIGCONT) return static_cast<int>(event.ssi_signo);
+    if (::getppid() != parent_) return SIGKILL;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tandem

@@ -30,10 +30,10 @@ class EventLoop {
 };
 
 // Receives signals through a file descriptor (signalfd) while this object lives. A signal that is ignored at the start
-// (SIGHUP under nohup) stays ignored.
+// (SIGHUP under nohup) stays ignored. The death of the process `parent` is received as SIGKILL (see run_guarded).
 class SignalQueue {
  public:
-  explicit SignalQueue(std::span<const int> signals);
+  SignalQueue(std::span<const int> signals, int parent);
   ~SignalQueue();
   SignalQueue(const SignalQueue&) = delete;
   SignalQueue& operator=(const SignalQueue&) = delete;
@@ -42,6 +42,7 @@ class SignalQueue {
   std::optional<int> take() const;
 
  private:
+  int parent_;
   sigset_t before_{};
   Fd fd_;
 };

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <tandem/error.h>
@@ -14,8 +16,11 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstring>
+#include <string_view>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/text.h"
 #include "launch/ranks/proc.h"
 #include "launch/ranks/sweep.h"
@@ -24,58 +29,161 @@ namespace tandem {
 namespace {
 
 constexpr std::chrono::seconds kSweepLimit{10};
-constexpr int kLauncherFd = STDERR_FILENO + 1;
+constexpr int kParentTurnMs = 100;
 
-// The guard must not keep the launcher's files open: pipes would not end, and ports would stay in use.
-void close_all_but(int fd) {
-  const int nothing = ::open("/dev/null", O_RDWR);
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, stream);
-  ::dup2(fd, kLauncherFd);
-  if (::syscall(SYS_close_range, kLauncherFd + 1, UINT_MAX, 0) == 0) return;
-  for (int other = kLauncherFd + 1; other < 4096; ++other) ::close(other);  // Linux before 5.9
+// Changes what `ps` shows, in place: the memory of the command line is found in fields 48 and 49 of /proc/self/stat.
+void set_title(const char* title) {
+  ::prctl(PR_SET_NAME, title);
+  const std::string stat = read_if_there("/proc/self/stat").value_or("");
+  const std::vector<std::string> fields = split(std::string_view(stat).substr(stat.rfind(')') + 1), ' ');
+  if (fields.size() < 48) return;
+  const auto begin = to_unsigned(fields[46]).value_or(0);
+  const auto end = to_unsigned(fields[47]).value_or(0);
+  if (begin == 0 || end <= begin) return;
+  char* const memory = reinterpret_cast<char*>(begin);  // NOLINT(performance-no-int-to-ptr)
+  std::memset(memory, 0, end - begin);
+  std::memcpy(memory, title, std::min<std::size_t>(std::strlen(title), end - begin - 1));
 }
 
-// A fork without SIGCHLD: wait(2) for any child ignores it, so that "no child left" means that no process of a rank is
+sigset_t block_all_signals() {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  return before;
+}
+
+// The launcher's pipes would not end, and its ports would stay in use.
+void close_all_files() {
+  const int nothing = ::open("/dev/null", O_RDWR);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, stream);
+  if (::syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0) == 0) return;
+  for (int other = STDERR_FILENO + 1; other < 4096; ++other) ::close(other);  // Linux before 5.9
+}
+
+// A fork without SIGCHLD: wait(2) for any child ignores it, so that "no child left" means that no process of the job is
 // left.
 pid_t fork_aside() { return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr)); }
 
-[[noreturn]] void keep_watch(const std::string& run_id, Fd launcher) {
+[[noreturn]] void keep_watch(const std::string& run_id, const Fd& parent, const Fd& launcher) {
   ::setsid();
-  sigset_t all;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);  // only SIGKILL ends the guard early
-  ::prctl(PR_SET_NAME, "tandem-guard");
-  close_all_but(launcher.get());
-  pollfd ended{.fd = kLauncherFd, .events = POLLIN, .revents = 0};
-  while (::poll(&ended, 1, -1) < 0) continue;
-  const std::array<int, 1> except = {::getpid()};
-  kill_processes(run_id, except, Deadline(kSweepLimit));
+  ::prctl(PR_SET_PDEATHSIG, SIGCONT);  // wakes the guard if it has been stopped
+  set_title(kGuardTitle);
+  std::array<pollfd, 2> ended = {pollfd{.fd = parent.get(), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = launcher.get(), .events = POLLIN, .revents = 0}};
+  while (::poll(ended.data(), ended.size(), -1) < 0) continue;
+  // After the end of the launcher the parent dismisses the guard, unless it has been killed or stopped, too.
+  if (ended[0].revents == 0) ::poll(ended.data(), 1, kParentTurnMs);
+  for (const Fd* process : {&parent, &launcher}) send_signal(*process, SIGCONT);
+  kill_processes(run_id, Deadline(kSweepLimit));
   ::_exit(0);
 }
 
+// The process that the user started.
+class Parent {
+ public:
+  Parent(const std::string& run_id, pid_t launcher) : run_id_(run_id), launcher_(launcher) {
+    close_all_files();
+    sigset_t all;
+    ::sigfillset(&all);
+    signals_ = Fd(::signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK));
+    own_pidfd_ = open_pidfd(::getpid());
+    launcher_pidfd_ = open_pidfd(launcher_);
+  }
+
+  [[noreturn]] void run() {
+    start_guard();
+    while (!end_) {
+      std::array<pollfd, 2> events = {pollfd{.fd = signals_.get(), .events = POLLIN, .revents = 0},
+                                      pollfd{.fd = guard_pidfd_.get(), .events = POLLIN, .revents = 0}};
+      ::poll(events.data(), events.size(), -1);
+      take_signals();
+      if (!end_ && events[1].revents != 0) renew_guard();
+    }
+    kill_descendants(guard_pid_, Deadline(kSweepLimit));
+    dismiss_guard();
+    end_like_launcher();
+  }
+
+ private:
+  void start_guard() {
+    guard_pid_ = fork_aside();
+    if (guard_pid_ == 0) keep_watch(run_id_, own_pidfd_, launcher_pidfd_);
+    guard_pidfd_ = guard_pid_ > 0 ? open_pidfd(guard_pid_) : Fd();
+  }
+
+  void renew_guard() {
+    dismiss_guard();
+    start_guard();
+  }
+
+  void dismiss_guard() const {
+    if (guard_pid_ <= 0) return;
+    ::kill(guard_pid_, SIGKILL);
+    while (::waitpid(guard_pid_, nullptr, __WALL) < 0 && errno == EINTR) continue;
+  }
+
+  void take_signals() {
+    signalfd_siginfo event{};
+    while (::read(signals_.get(), &event, sizeof event) == sizeof event) {
+      const int signal = static_cast<int>(event.ssi_signo);
+      if (signal == SIGCHLD) continue;
+      stops_with_launcher_ = signal == SIGTSTP;
+      ::kill(launcher_, signal);  // not reaped yet, so the pid is still its own
+    }
+    int status = 0;
+    if (::waitpid(launcher_, &status, WNOHANG | WUNTRACED) != launcher_) return;
+    if (!WIFSTOPPED(status)) {
+      end_ = status;
+    } else if (stops_with_launcher_) {  // Ctrl-Z; the shell's `fg` then sends us SIGCONT
+      ::kill(::getpid(), SIGSTOP);
+    }
+  }
+
+  [[noreturn]] void end_like_launcher() const {
+    if (!WIFSIGNALED(*end_)) ::_exit(WEXITSTATUS(*end_));
+    const rlimit no_core{};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    const int number = WTERMSIG(*end_);
+    sigset_t one;
+    ::sigemptyset(&one);
+    ::sigaddset(&one, number);
+    ::signal(number, SIG_DFL);
+    ::kill(::getpid(), number);
+    ::sigprocmask(SIG_UNBLOCK, &one, nullptr);
+    ::_exit(128 + number);
+  }
+
+  const std::string& run_id_;
+  pid_t launcher_;
+  Fd signals_;
+  Fd own_pidfd_;
+  Fd launcher_pidfd_;
+  pid_t guard_pid_ = 0;
+  Fd guard_pidfd_;
+  bool stops_with_launcher_ = false;
+  std::optional<int> end_;  // wait status of the launcher
+};
+
 }  // namespace
 
-Guard::Guard(std::string run_id) : run_id_(std::move(run_id)) { start(); }
-
-void Guard::start() {
-  Fd launcher = open_pidfd(::getpid());
-  pid_ = launcher ? fork_aside() : -1;
-  if (pid_ < 0) {
-    fail(ErrorKind::Launch, str("cannot start the guard process: ", errno_text(errno)),
-         "check the limits of processes and open files (ulimit -u, ulimit -n); Linux 5.3 or newer is required");
+int run_guarded(const std::string& run_id, const std::function<int(int parent)>& job) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::signal(SIGCHLD, SIG_DFL);  // if it is ignored, the exit status of a child is lost
+  const pid_t parent = ::getpid();
+  const sigset_t before = block_all_signals();  // none is lost until it can be passed on
+  const pid_t launcher = ::fork();
+  const int error = errno;
+  if (launcher > 0) Parent(run_id, launcher).run();
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (launcher < 0) {
+    fail(ErrorKind::Launch, str("cannot start the launcher process: ", errno_text(error)),
+         "check the limit of processes (ulimit -u) and the free memory");
   }
-  if (pid_ == 0) keep_watch(run_id_, std::move(launcher));
-  pidfd_ = open_pidfd(pid_);
-}
-
-void Guard::renew() {
-  dismiss();
-  start();
-}
-
-void Guard::dismiss() {
-  ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) continue;
+  ::setpgid(0, 0);  // what the terminal sends comes once, from the parent
+  ::prctl(PR_SET_PDEATHSIG, SIGCONT);
+  set_title(kLauncherTitle);
+  return job(parent);
 }
 
 }  // namespace tandem

@@ -1,30 +1,24 @@
 #pragma once
 
+#include <functional>
 #include <string>
-
-#include "base/fd.h"
 
 namespace tandem {
 
-// A process that outlives the launcher. If the launcher dies in any way before `dismiss`, the guard kills every process
-// with the id of the run in its environment: ranks, their children, and those in other sessions.
-class Guard {
- public:
-  explicit Guard(std::string run_id);
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
+// The command lines of the launcher and of the guard: other than that of the process that the user started, so that
+// `pkill -f` of one of them does not reach the others.
+inline constexpr const char* kLauncherTitle = "tandem-launcher";
+inline constexpr const char* kGuardTitle = "tandem-guard";
 
-  int pid() const { return pid_; }
-  int pidfd() const { return pidfd_.get(); }  // readable once the guard has been killed
-  void renew();                               // starts a new one after that
-  void dismiss();
-
- private:
-  void start();
-
-  std::string run_id_;
-  int pid_ = 0;
-  Fd pidfd_;
-};
+// Runs a job in such a way that none of its processes is left, whichever process of ours is killed or stopped. There
+// are three:
+//   - this process, which the user started. It passes signals on and ends as the launcher does. Here the function does
+//     not return.
+//   - the launcher, its child: here `job` runs, with the pid of its parent, and its result is returned.
+//   - the guard, a process that knows the job's processes by the id of the run in their environment.
+// If the launcher dies, its parent kills all its descendants, and if the parent dies, the launcher does (it gets a
+// SIGCONT then; see SignalQueue): as subreapers both see every descendant, whatever that has done to its environment.
+// The guard acts when either is gone, in case the other cannot.
+int run_guarded(const std::string& run_id, const std::function<int(int parent)>& job);
 
 }  // namespace tandem

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "launch/ranks/guard.h"
 #include "launch/ranks/proc.h"
 
 namespace tandem {
@@ -74,6 +75,7 @@ bool holds_socket(const fs::path& process, const std::string& link) {
 }
 
 std::optional<int> find_process(const std::string& inode) {
+  if (!proc_is_ours()) return std::nullopt;
   const std::string link = str("socket:[", inode, ']');
   std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
@@ -86,9 +88,9 @@ std::optional<int> find_process(const std::string& inode) {
 // For an error message: "python3 (process 4711: python3 train.py)", or less if we lack permission to see it.
 std::string describe_holder(const std::optional<Socket>& socket) {
   const auto pid = socket ? find_process(socket->inode) : std::nullopt;
-  if (pid) {
-    const std::string name = read_if_there(str("/proc/", *pid, "/comm")).value_or("");
-    return str(trim(name), " (process ", *pid, ": ", command_of(*pid), ')');
+  if (const auto holder = pid ? read_stat(*pid) : std::nullopt) {
+    const int shown = holder->name == kLauncherTitle ? holder->parent : holder->pid;  // its parent shows the command
+    return str(read_line(proc_folder(shown) / "comm"), " (process ", shown, ": ", command_of(shown), ')');
   }
   const bool is_known = socket && !socket->user.empty();
   const std::string whose = is_known ? str(" of user ", socket->user) : "";

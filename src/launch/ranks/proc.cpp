@@ -44,10 +44,21 @@ std::optional<ProcStat> parse_stat(std::string_view text) {
                   .started_ticks = number_at(fields, 19)};
 }
 
-std::optional<ProcStat> read_stat(int pid) { return parse_stat(read_text(str("/proc/", pid, "/stat"))); }
+bool proc_is_ours() {
+  static const bool is_ours = [] {
+    std::error_code missing;
+    return fs::read_symlink("/proc/self", missing) == str(::getpid());
+  }();
+  return is_ours;
+}
+
+fs::path proc_folder(int pid) { return str(proc_is_ours() ? "/proc/" : "/proc/of-another-namespace/", pid); }
+
+std::optional<ProcStat> read_stat(int pid) { return parse_stat(read_text(proc_folder(pid) / "stat")); }
 
 std::vector<ProcStat> all_processes() {
   std::vector<ProcStat> processes;
+  if (!proc_is_ours()) return processes;
   std::error_code unreadable;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc", unreadable)) {
     const auto pid = to_integer(entry.path().filename().native());
@@ -81,8 +92,8 @@ std::vector<int> child_processes(int pid) {
 
 std::string command_of(int pid) {
   constexpr std::size_t kLongest = 200;
-  std::string text = read_text(str("/proc/", pid, "/cmdline")).substr(0, kLongest);
-  if (text.empty()) text = read_text(str("/proc/", pid, "/comm"));
+  std::string text = read_text(proc_folder(pid) / "cmdline").substr(0, kLongest);
+  if (text.empty()) text = read_text(proc_folder(pid) / "comm");
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < ' '; }, ' ');
   return std::string(trim(text));

@@ -11,6 +11,13 @@
 
 namespace tandem {
 
+// Whether /proc shows the pids of our own PID namespace. After `unshare --pid` without `--mount-proc` it shows those of
+// the outer one: there the pid of a rank is the number of some other process.
+bool proc_is_ours();
+
+// /proc/PID; a path that does not exist if /proc is not ours.
+std::filesystem::path proc_folder(int pid);
+
 // The fields of /proc/PID/stat that we use.
 struct ProcStat {
   int pid = 0;

@@ -26,7 +26,7 @@ namespace {
 // Reads files in /proc into one growing buffer, since a sweep reads thousands of them.
 class ProcReader {
  public:
-  ProcReader() : proc_(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), buffer_(32'768) {}
+  ProcReader() : proc_(proc_is_ours() ? ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1), buffer_(32'768) {}
 
   // /proc/PID/NAME, valid until the next call; empty if it cannot be read.
   std::string_view read(int pid, std::string_view name) {
@@ -82,13 +82,13 @@ bool holds(std::string_view environment, std::string_view entry) {
 // Finds the processes of a run.
 class Sweep {
  public:
-  Sweep(ProcReader& reader, const std::string& run_id, std::span<const int> except)
-      : reader_(reader), entry_(str("TANDEM_RUN_ID=", run_id)), except_(except), self_(::getpid()) {}
+  Sweep(ProcReader& reader, const std::string& run_id)
+      : reader_(reader), entry_(str("TANDEM_RUN_ID=", run_id)), self_(::getpid()) {}
 
   template <class Visit>
   void for_each_member(const Visit& visit) {
     reader_.for_each_process([&](int pid) {
-      if (pid != self_ && std::ranges::count(except_, pid) == 0 && is_member(pid)) visit(pid);
+      if (pid != self_ && is_member(pid)) visit(pid);
     });
   }
 
@@ -110,12 +110,11 @@ class Sweep {
 
   ProcReader& reader_;
   std::string entry_;
-  std::span<const int> except_;
   int self_;
 };
 
 constexpr std::chrono::milliseconds kLeftoverGrace{500};
-constexpr std::chrono::seconds kLeftoverLimit{10};
+constexpr std::chrono::milliseconds kLeftoverLimit{10'000};
 
 // The pid of a zombie child; 0: no child has ended; -1: there is no child. The guard does not count (see guard.cpp).
 pid_t ended_child() {
@@ -139,8 +138,21 @@ bool still_left(EventLoop& loop, const std::function<bool()>& in_a_hurry) {
   return false;
 }
 
+bool has_child_in(int group) {
+  siginfo_t ignored{};
+  return ::waitid(P_PGID, static_cast<id_t>(group), &ignored, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+void signal_leftovers(const Leftovers& leftovers, int signal) {
+  for (const int pid : child_processes(::getpid())) ::kill(pid, signal);
+  for (const int group : leftovers.groups) {
+    if (has_child_in(group)) ::kill(-group, signal);  // otherwise the number may be another group's by now
+  }
+}
+
 std::string names_text(const std::vector<int>& pids) {
   constexpr std::size_t kShown = 5;
+  if (pids.empty()) return "the ranks left processes behind; stopping those in their process groups";
   std::vector<std::string> names;
   for (const int pid : pids) names.push_back(str(command_of(pid), " (process ", pid, ')'));
   if (names.size() > kShown) {
@@ -153,18 +165,18 @@ std::string names_text(const std::vector<int>& pids) {
 
 }  // namespace
 
-std::vector<RunProcess> find_processes(const std::string& run_id, std::span<const int> except) {
+std::vector<RunProcess> find_processes(const std::string& run_id) {
   ProcReader reader;
-  Sweep sweep(reader, run_id, except);
+  Sweep sweep(reader, run_id);
   std::vector<RunProcess> found;
   sweep.for_each_member([&](int pid) { found.push_back({.pid = pid, .command = command_of(pid)}); });
   return found;
 }
 
-int kill_processes(const std::string& run_id, std::span<const int> except, Deadline limit) {
+int kill_processes(const std::string& run_id, Deadline limit) {
   constexpr std::chrono::milliseconds kLongestPause(16);
   ProcReader reader;
-  Sweep sweep(reader, run_id, except);
+  Sweep sweep(reader, run_id);
   std::chrono::milliseconds pause(1);
   for (int empty_sweeps = 0; empty_sweeps < 2;) {
     const int found = sweep.kill_once();
@@ -181,23 +193,29 @@ void reap_orphans(const std::function<bool(int pid)>& is_ours) {
   for (pid_t pid = ended_child(); pid > 0 && !is_ours(pid); pid = ended_child()) ::waitpid(pid, nullptr, 0);
 }
 
-void stop_leftovers(const std::string& run_id, int guard_pid, EventLoop& loop, const std::function<bool()>& in_a_hurry,
-                    const std::function<void(const std::string& line)>& say) {
-  const auto left = [guard_pid] {
+void kill_descendants(int except, Deadline limit) {
+  constexpr std::chrono::milliseconds kPause(1);
+  while (any_left() && !limit.passed()) {
     std::vector<int> pids = child_processes(::getpid());
-    std::erase(pids, guard_pid);
-    return pids;
-  };
+    std::erase(pids, except);
+    if (pids.empty() && !proc_is_ours()) return;
+    for (const int pid : pids) ::kill(pid, SIGKILL);
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void stop_leftovers(const Leftovers& leftovers, EventLoop& loop, const std::function<bool()>& in_a_hurry,
+                    const std::function<void(const std::string& line)>& say) {
   if (!still_left(loop, in_a_hurry)) return;
-  say(names_text(left()));
-  for (const int pid : left()) ::kill(pid, SIGTERM);
+  say(names_text(child_processes(::getpid())));
+  signal_leftovers(leftovers, SIGTERM);
   if (!still_left(loop, in_a_hurry)) return;
   // Children of killed processes become ours, so repeat until none is left.
-  const std::array<int, 1> except = {guard_pid};
-  const Deadline limit(kLeftoverLimit);
+  const Deadline limit(proc_is_ours() ? kLeftoverLimit : kLeftoverGrace);
   while (any_left() && !limit.passed()) {
-    kill_processes(run_id, except, Deadline(kLeftoverGrace));
-    for (const int pid : left()) ::kill(pid, SIGKILL);
+    kill_processes(leftovers.run_id, Deadline(kLeftoverGrace));
+    signal_leftovers(leftovers, SIGKILL);
+    loop.wait(1);
   }
 }
 

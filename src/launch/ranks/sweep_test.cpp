@@ -68,40 +68,36 @@ TEST(FindProcesses, ReadsLargeEnvironmentsToTheirEnd) {
   EXPECT_EQ(pids_of(find_processes(run_id())), std::vector<int>{process.pid()});
 }
 
-TEST(FindProcesses, LeavesOutTheDeadAndThoseItIsToldTo) {
+TEST(FindProcesses, LeavesOutTheDead) {
   const std::string entry = str("TANDEM_RUN_ID=", run_id());
   const Process zombie = spawn({.command = {"/bin/true"}, .environment = {entry}});
   pollfd ended{.fd = zombie.pidfd(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(::poll(&ended, 1, 60'000), 1);
-  const Process guard = sleeper({entry});
-  const std::vector<int> except = {guard.pid()};
-  EXPECT_EQ(pids_of(find_processes(run_id(), except)), std::vector<int>{});
-  EXPECT_EQ(pids_of(find_processes(run_id())), std::vector<int>{guard.pid()});
+  const Process running = sleeper({entry});
+  EXPECT_EQ(pids_of(find_processes(run_id())), std::vector<int>{running.pid()});
 }
 
 TEST(KillProcesses, ReachesOtherSessionsAndSparesOthers) {
   const Process bystander = sleeper({str("TANDEM_RUN_ID=", run_id(), "x")});
-  const Process spared = sleeper({str("TANDEM_RUN_ID=", run_id())});
   Process shell_rank = shell_with("setsid sleep 1000 & sleep 1000 & echo ready; wait",
                                   {str("TANDEM_RUN_ID=", run_id()), "PATH=/usr/bin:/bin"});
-  const std::vector<int> except = {spared.pid()};
-  EXPECT_EQ(kill_processes(run_id(), except, Deadline(minutes(1))), 0);
+  EXPECT_EQ(kill_processes(run_id(), Deadline(minutes(1))), 0);
   EXPECT_EQ(shell_rank.wait().signal, SIGKILL);
-  EXPECT_EQ(pids_of(find_processes(run_id())), std::vector<int>{spared.pid()});
+  EXPECT_EQ(pids_of(find_processes(run_id())), std::vector<int>{});
   EXPECT_EQ(pids_of(find_processes(str(run_id(), "x"))), std::vector<int>{bystander.pid()});
 }
 
 TEST(KillProcesses, OutrunsAProcessThatForksWithoutEnd) {
   const Process forker =
       shell_with("echo ready; while :; do sleep 1000 & done", {str("TANDEM_RUN_ID=", run_id()), "PATH=/usr/bin:/bin"});
-  EXPECT_EQ(kill_processes(run_id(), {}, Deadline(minutes(1))), 0);
+  EXPECT_EQ(kill_processes(run_id(), Deadline(minutes(1))), 0);
   EXPECT_EQ(pids_of(find_processes(run_id())), std::vector<int>{});
 }
 
 TEST(KillProcesses, KillsOnceAndSaysHowManyWereThereWhenTheTimeIsUp) {
   Process first = sleeper({str("TANDEM_RUN_ID=", run_id())});
   Process second = sleeper({str("TANDEM_RUN_ID=", run_id())});
-  EXPECT_EQ(kill_processes(run_id(), {}, Deadline(seconds(0))), 2);
+  EXPECT_EQ(kill_processes(run_id(), Deadline(seconds(0))), 2);
   EXPECT_EQ(first.wait().signal, SIGKILL);
   EXPECT_EQ(second.wait().signal, SIGKILL);
 }
