@@ -101,10 +101,10 @@ class Environment(LaunchTest):
         self.run_ranks("-n", "2", "sh", "-c", 'echo "$RANK: $(cat)"', input="typed")
         self.assertEqual(self.logs(2), ["0: typed\n", "1: \n"])
 
-    def test_gives_ranks_no_descriptor_but_the_three_and_the_control_page(self):
-        self.run_ranks("-n", "2", "sh", "-c", '[ $RANK = 0 ] || { ls /proc/$$/fd; echo "control $TANDEM_CONTROL_FD"; }')
-        *descriptors, control = self.log(1).split("\n")[:-1]
-        self.assertEqual(sorted(descriptors), sorted(["0", "1", "2", control.split()[1]]))
+    def test_gives_ranks_no_descriptor_but_the_three_and_shared_memory(self):
+        self.run_ranks("-n", "2", "sh", "-c", '[ $RANK = 0 ] || { ls /proc/$$/fd; echo "shared $TANDEM_CONTROL_FD ${TANDEM_MEMORY%@*}"; }')
+        *descriptors, shared = self.log(1).split("\n")[:-1]
+        self.assertEqual(sorted(descriptors), sorted(["0", "1", "2", *shared.split()[1:]]))
 
     def test_raises_the_abort_word_before_it_stops_anybody(self):
         reader = ("import mmap, os, signal, sys, time\n"

@@ -4,10 +4,10 @@ import datetime
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 from support import LIMIT, LaunchTest, wait_until
@@ -119,6 +119,68 @@ class RestartStorms(SignalTest):
                     if kind == "restart":
                         self.assertGreaterEqual((after - before).total_seconds(), pause - 0.002)
                 self.job_folder().rename(self.folder / f"done{len(launcher)}")
+
+
+class Storms(SignalTest):
+    """Signals at random moments of the start, a failure, a restart and the shutdown."""
+
+    PROGRAMS = (
+        ["sleep", "1000"],
+        ["sh", "-c", "trap 'sleep 0.05; exit 0' TERM INT HUP; sleep 1000 & wait"],
+        ["sh", "-c", "trap '' TERM INT HUP; [ $RANK = 1 ] && exit 3; exec sleep 1000"],
+        ["sh", "-c", "exit $((TORCHELASTIC_RESTART_COUNT % 100 + 1))"],
+        ["sh", "-c", "sleep 0.05; exit 3"],
+        ["sh", "-c", "setsid sh -c 'trap \"\" TERM; sleep 1000' & [ $RANK = 1 ] && exit 3; sleep 0.02"],
+        ["sh", "-c", "head -c 300000 /dev/zero; exit $RANK"],
+        ["sh", "-c", "exit 0"],
+    )
+
+    def run_on(self, process: subprocess.Popen, seconds: float) -> None:
+        try:
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            pass
+
+    def send_storm(self, process: subprocess.Popen, numbers: random.Random) -> tuple[set[int], str]:
+        """The signals, and when the first had been sent."""
+        sent, after = set(), ""
+        for _ in range(numbers.randint(1, 3)):
+            number = numbers.choice((signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+            process.send_signal(number)  # does nothing if it has been waited for
+            sent.add(number)
+            after = after or datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+            self.run_on(process, numbers.choice((0, numbers.uniform(0, 0.05))))
+        return sent, after
+
+    def round(self, numbers: random.Random) -> bool:
+        """Whether the signals came in time to decide the exit code."""
+        program = numbers.choice(self.PROGRAMS)
+        process = self.start("run", "-n", "2", "--max-restarts", "100", "--min-uptime", numbers.choice("01"), "--shutdown-timeout", "5s", *program)
+        self.run_on(process, numbers.choice((0, numbers.uniform(0, 0.02), numbers.uniform(0, 0.5))))
+        sent, after = self.send_storm(process, numbers)
+        try:
+            code = process.wait(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            self.fail(f"{program} goes on after {sent}")
+        stopped = code in {128 + number for number in sent} | {-number for number in sent}
+        ends = self.events("end")
+        self.assertTrue(stopped or (ends and ends[0]["time"] <= after), (program, sent, after, code, self.events()))
+        kinds = [event["event"] for event in self.events()]
+        if "signal" in kinds:
+            self.assertEqual({"start", "restart"} & set(kinds[kinds.index("signal"):]), set(), kinds)
+        self.assert_nothing_left(limit=10)
+        self.close(process)
+        shutil.rmtree(self.folder / "jobs", ignore_errors=True)
+        return stopped
+
+    def test_end_the_job_with_the_code_of_a_signal_and_leave_nothing(self):
+        rounds = 500 if SOAK else 30
+        seed = random.randrange(2**32)
+        with self.subTest(seed=seed):
+            numbers = random.Random(seed)
+            decided = sum(self.round(numbers) for _ in range(rounds))
+            print(f"seed {seed}: {decided} of {rounds} storms came before the job had ended")
+            self.assertGreater(decided, rounds // 2)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,10 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <ctime>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -51,6 +54,16 @@ sigset_t block_all_signals() {
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
   return before;
+}
+
+// The signals that are pending while all are blocked.
+std::vector<int> take_pending() {
+  std::vector<int> signals;
+  sigset_t all;
+  ::sigfillset(&all);
+  const timespec now{};
+  for (int signal = 0; (signal = ::sigtimedwait(&all, nullptr, &now)) > 0;) signals.push_back(signal);
+  return signals;
 }
 
 // The launcher's pipes would not end, and its ports would stay in use.
@@ -172,9 +185,11 @@ int run_guarded(const std::string& run_id, const std::function<int(int parent)>&
   ::signal(SIGCHLD, SIG_DFL);  // if it is ignored, the exit status of a child is lost
   const pid_t parent = ::getpid();
   const sigset_t before = block_all_signals();  // none is lost until it can be passed on
+  const std::vector<int> pending = take_pending();
   const pid_t launcher = ::fork();
   const int error = errno;
   if (launcher > 0) Parent(run_id, launcher).run();
+  for (const int signal : pending) ::kill(::getpid(), signal);  // before it starts anything
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (launcher < 0) {
     fail(ErrorKind::Launch, str("cannot start the launcher process: ", errno_text(error)),
