@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/printable.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -57,7 +58,8 @@ std::string describe(const std::exception& error, std::string_view where) {
   const auto* ours = dynamic_cast<const Error*>(&error);
   const std::string message = ours != nullptr ? ours->message() : error.what();
   const std::string place = where.empty() ? "" : str(" [", where, ']');
-  return str("error: ", with_hint(message + place, ours != nullptr ? ours->hint() : ""), '\n');
+  const std::string hint = ours != nullptr ? printable_text(ours->hint(), "      ") : "";
+  return str("error: ", with_hint(printable_text(message, "  ") + place, hint), '\n');
 }
 
 int exit_code(const std::exception& error) {

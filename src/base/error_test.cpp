@@ -33,6 +33,11 @@ TEST(Error, IsDescribedWithItsPlaceBetweenSentenceAndHint) {
   EXPECT_EQ(describe(error, "rank 3 of 8"), "error: all_reduce timed out [rank 3 of 8]\nhint: look at rank 5\n");
 }
 
+TEST(Error, IsDescribedWithoutEscapeCodesAndLinesThatPassForOurs) {
+  const Error error(ErrorKind::Data, "no file \x1b[31mx\nhint: delete all", "look\nerror: y");
+  EXPECT_EQ(describe(error), "error: no file x\n  hint: delete all\nhint: look\n      error: y\n");
+}
+
 TEST(Error, OfAnotherTypeIsDescribedByItsText) {
   EXPECT_EQ(describe(std::runtime_error("boom"), "rank 0 of 1"), "error: boom [rank 0 of 1]\n");
   EXPECT_EQ(exit_code(std::runtime_error("boom")), 70);

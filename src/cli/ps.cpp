@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "launch/jobs/job.h"
@@ -60,10 +61,10 @@ std::string ranks_of(const Job& job) {
 }
 
 Row row_of(const Job& job) {
-  std::string command = join(job.record.command, " ");
-  std::ranges::replace_if(
-      command, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  return {job.record.name, state_of(job), ranks_of(job), age_of(job), str(job.record.pid), command};
+  Row row = {job.record.name, state_of(job),       ranks_of(job),
+             age_of(job),     str(job.record.pid), join(job.record.command, " ")};
+  for (std::string& text : row) text = printable_line(text);  // the files of the job may have been changed
+  return row;
 }
 
 std::size_t columns() {

@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/job_argument.h"
@@ -40,7 +41,7 @@ const ProgramText kStopText{
         "RUN is the name of a job, or the start of it; default: the newest job.",
     .examples = {"tandem stop", "tandem stop train", "tandem stop --all"}};
 
-void say(const std::string& text) { write_all(STDERR_FILENO, str("tandem: ", text, '\n')); }
+void say(const std::string& text) { write_all(STDERR_FILENO, str("tandem: ", printable_line(text), '\n')); }
 
 bool has_ended(const Fd& launcher, const Deadline& deadline) {
   pollfd end{.fd = launcher.get(), .events = POLLIN, .revents = 0};

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "base/printable.h"
 #include "base/run_memory.h"
 #include "base/text.h"
 #include "base/worker_env.h"
@@ -30,7 +31,7 @@ int earlier(int one, int other) {
 }  // namespace
 
 void RunningJob::say(const std::string& line) {
-  if (!options.streams.json) console.say(str("tandem: ", line, '\n'));
+  if (!options.streams.json) console.say(str("tandem: ", printable_text(line), '\n'));
 }
 
 bool GroupEnd::ok() const {

@@ -70,6 +70,24 @@ class JobsTest(ErrorTest):
         self.add_event(path, event="end", outcome=outcome, exit_code=exit_code, seconds=1.5)
 
 
+class JobName(JobsTest):
+    def test_that_is_empty_is_an_error_and_not_the_newest_job(self):
+        launcher = self.start("sleep", "1000")
+        self.add_job("train", launcher)
+        for command in ("stop", "logs", "stack"):
+            with self.subTest(command):
+                self.assert_error(self.tandem(command, ""), 2, "empty", "tandem ps --all")
+        self.assertIsNone(launcher.poll())
+
+    def test_and_record_are_printed_without_escape_codes(self):
+        path = self.add_job("train", command=["sh", "\x1b[31mred\nline\x9b2J\x7f"])
+        record = json.loads((path / "job.json").read_text())
+        (path / "job.json").write_text(json.dumps({**record, "name": "tr\x1b]0;x\x07ain"}))
+        self.assertRegex(self.tandem("ps", "--all").stdout, r"\ntrain +lost .* sh red line\?+2J\?\n$")
+        result = self.tandem("logs", "\x1b[2Jno\nhint: such")
+        self.assertRegex(result.stderr, r"^error: [^\n]*'no\n  hint: such'\nhint: [^\n]*\n$")
+
+
 class Ps(JobsTest):
     def test_says_that_no_job_is_running(self):
         result = self.tandem("ps")
@@ -89,7 +107,7 @@ class Ps(JobsTest):
 
         header, row = self.tandem("ps").stdout.splitlines()
         self.assertEqual(header.split(), ["NAME", "STATE", "RANKS", "AGE", "PID", "COMMAND"])
-        self.assertRegex(row, rf"^train  running  1/2    \d+d\d+h +{launcher.pid} +sh -c echo  x$")
+        self.assertRegex(row, rf"^train  running  1/2    \d+d\d+h +{launcher.pid} +sh -c echo +x$")
         rows = [line.split() for line in self.tandem("ps", "--all").stdout.splitlines()[1:]]
         self.assertEqual([row[:2] for row in rows], [["bad", "failed"], ["killed", "lost"], ["train", "running"]])
         self.assertEqual(rows[0][2], "(3)")

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "launch/cause/error_words.h"
 
@@ -30,7 +31,7 @@ Evidence read_record(const Json& record) {
   Evidence evidence = stack != nullptr ? find_evidence(stack->as_string()) : Evidence{};
   if (evidence.error.empty() && inner != nullptr) {
     const std::string& text = inner->as_string();
-    evidence.error = text.substr(0, text.find('\n'));
+    evidence.error = printable_line(text.substr(0, text.find('\n')));
     evidence.about_peer = is_about_peer(text);
   }
   evidence.at_end = true;

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "launch/cause/memory_hint.h"
 #include "launch/output/plain_text.h"
@@ -104,9 +105,9 @@ FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances&
   const RanksByRole others = sort_others(ends, judgements, cause.index);
   const std::string hint = failure_hint(end, cause.evidence, now);
   const std::string log = log_folder.empty() ? "" : str(log_folder, "/rank", end.rank, ".log");
-  return {.text = str(headline(end, cause.exit_code), details(end, cause.evidence), hint_text(hint),
-                      others_text(others), missing_text(judgements[cause.index], others),
-                      log.empty() ? "" : str("tandem: its whole output is in ", log, '\n')),
+  return {.text = printable_text(str(headline(end, cause.exit_code), details(end, cause.evidence), hint_text(hint),
+                                     others_text(others), missing_text(judgements[cause.index], others),
+                                     log.empty() ? "" : str("tandem: its whole output is in ", log, '\n'))),
           .json = Json::Object{{"rank", end.rank},
                                {"exit_code", cause.exit_code},
                                {"status", end.status.text()},

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <map>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "launch/cause/inspect.h"
 #include "launch/cause/python.h"
@@ -189,7 +190,7 @@ std::string collect_stacks(std::span<const RankProcess> ranks, const fs::path& s
   std::ranges::stable_sort(groups, {}, [](const Group& group) { return group.ranks.size(); });
   std::vector<std::string> texts;
   for (const Group& group : groups) texts.push_back(group_text(group));
-  return join(texts, "\n");
+  return printable_text(join(texts, "\n"));  // it contains what the ranks wrote
 }
 
 }  // namespace tandem

@@ -1,8 +1,10 @@
 #include "launch/output/console.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -12,6 +14,7 @@ constexpr std::chrono::milliseconds kHold{100};
 constexpr std::size_t kMaxHeld = 1 << 20;
 constexpr std::size_t kLongestLine = 1 << 20;
 constexpr std::chrono::seconds kProgressEvery{10};
+constexpr std::string_view kOurs = "tandem:";
 constexpr std::array kColours = {"\033[36m", "\033[32m", "\033[33m", "\033[35m", "\033[34m", "\033[31m"};
 
 }  // namespace
@@ -96,6 +99,39 @@ void LineFold::emit_one(std::size_t oldest, const std::vector<int>& ranks, const
   emit(ranks, text);
 }
 
+std::string LineMarker::mark(std::string_view bytes, const std::string& prefix, Clock::time_point now) {
+  std::string shown;
+  for (const char byte : bytes) {
+    if (passes(byte)) {
+      shown += byte;
+    } else {
+      if (held_.empty()) since_ = now;
+      held_ += byte;
+      if (held_ == kOurs) {
+        shown += release(prefix);
+      } else if (!kOurs.starts_with(held_)) {
+        shown += release("");
+      }
+    }
+    if (byte == '\n' || byte == '\r') in_start_ = true;
+  }
+  return shown;
+}
+
+// Whether a byte is neither kept back nor ends the start of the line.
+bool LineMarker::passes(char byte) {
+  constexpr char kEscape = '\x1b';
+  if (!in_start_) return true;
+  if (!held_.empty() || !(in_escape_ || byte == kEscape)) return false;
+  in_escape_ = byte == kEscape || byte == '[' || byte < '@';
+  return true;
+}
+
+std::string LineMarker::release(const std::string& prefix) {
+  in_start_ = false;
+  return prefix + std::exchange(held_, "");
+}
+
 Console::Console(ConsoleOptions options, Outlet& out, Outlet& error)
     : options_(std::move(options)),
       out_(out),
@@ -103,13 +139,18 @@ Console::Console(ConsoleOptions options, Outlet& out, Outlet& error)
       lines_{Lines(options_.num_ranks), Lines(options_.num_ranks)} {}
 
 void Console::show(int local_rank, Stream stream, std::string_view bytes) {
-  if (is_raw()) return outlet(stream).put(bytes);
+  if (is_raw() && is_exact(stream)) return outlet(stream).put(bytes);
+  if (is_raw()) {
+    LineMarker& marker = lines(stream).markers[static_cast<std::size_t>(local_rank)];
+    return outlet(stream).put(marker.mark(bytes, prefix_of({local_rank}), Clock::now()));
+  }
   lines(stream).cutters[static_cast<std::size_t>(local_rank)].feed(
       bytes, [&](const LineCutter::Line& line) { take_line(local_rank, stream, line); });
   lines(stream).fold.release(Clock::now(), emit_to(stream));
 }
 
 void Console::end(int local_rank, Stream stream) {
+  outlet(stream).put(lines(stream).markers[static_cast<std::size_t>(local_rank)].release(""));
   lines(stream).cutters[static_cast<std::size_t>(local_rank)].end(
       [&](const LineCutter::Line& line) { take_line(local_rank, stream, line); });
 }
@@ -122,28 +163,46 @@ void Console::say(std::string_view line) {
 
 void Console::flush() {
   for (const Stream stream : {Stream::Out, Stream::Error}) lines(stream).fold.release(Clock::now(), emit_to(stream));
+  show_held(Clock::now() - kHold);
+}
+
+// What has been kept back for too long may still become a line like ours, so it is marked.
+void Console::show_held(Clock::time_point before) {
+  for (const Stream stream : {Stream::Out, Stream::Error}) {
+    for (std::size_t rank = 0; rank < lines(stream).markers.size(); ++rank) {
+      LineMarker& marker = lines(stream).markers[rank];
+      if (marker.holds() && marker.since() <= before) {
+        outlet(stream).put(marker.release(prefix_of({static_cast<int>(rank)})));
+      }
+    }
+  }
 }
 
 void Console::finish() {
   for (const Stream stream : {Stream::Out, Stream::Error}) {
     lines(stream).fold.release_all(emit_to(stream));
   }
+  show_held(Clock::now());
 }
 
 int Console::poll_ms() const {
-  int soonest = -1;
+  std::optional<Clock::time_point> soonest;
+  const auto consider = [&](Clock::time_point due) { soonest = std::min(soonest.value_or(due), due); };
   for (const Lines& lines : lines_) {
-    const auto due = lines.fold.due();
-    if (!due) continue;
-    const int wait = Deadline(*due - Clock::now()).poll_ms();
-    if (soonest < 0 || wait < soonest) soonest = wait;
+    if (const auto due = lines.fold.due()) consider(*due);
+    for (const LineMarker& marker : lines.markers) {
+      if (marker.holds()) consider(marker.since() + kHold);
+    }
   }
-  return soonest;
+  return soonest ? Deadline(*soonest - Clock::now()).poll_ms() : -1;
 }
 
 void Console::take_line(int local_rank, Stream stream, const LineCutter::Line& line) {
   if (line.overwritten && is_too_soon(local_rank, stream)) return;
-  if (!options_.prefixed) return outlet(stream).put(str(line.text, '\n'));
+  if (!options_.prefixed) {
+    const bool is_like_ours = printable_line(line.text).starts_with(kOurs);
+    return outlet(stream).put(str(is_like_ours ? prefix_of({local_rank}) : "", line.text, '\n'));
+  }
   if (!options_.prefix.empty()) return outlet(stream).put(str(prefix_of({local_rank}), line.text, '\n'));
   lines(stream).fold.add(local_rank, std::string(line.text), Clock::now());
 }

@@ -61,6 +61,27 @@ class LineFold {
   std::size_t bytes_ = 0;
 };
 
+// Marks lines of a rank that begin as the launcher's own do, so that they cannot pass for them. Everything else is
+// passed on unchanged. Colours before the line do not hide it.
+class LineMarker {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // The bytes to show. The start of a line is kept back while it may still become "tandem:".
+  std::string mark(std::string_view bytes, const std::string& prefix, Clock::time_point now);
+  std::string release(const std::string& prefix);  // what is kept back
+  bool holds() const { return !held_.empty(); }
+  Clock::time_point since() const { return since_; }
+
+ private:
+  bool passes(char byte);
+
+  bool in_start_ = true;  // of a line
+  bool in_escape_ = false;
+  std::string held_;
+  Clock::time_point since_;
+};
+
 struct ConsoleOptions {
   bool prefixed = false;  // prefix each line with its rank; show the same line of several ranks once
   std::string prefix{};   // torchrun's template: ${rank}, ${local_rank}, ${role_name}; empty: ours
@@ -76,7 +97,8 @@ class Console {
  public:
   Console(ConsoleOptions options, Outlet& out, Outlet& error);
 
-  // Passes bytes through unchanged unless `prefixed` or `calm` is set.
+  // Unless `prefixed` or `calm` is set, standard output that is not a terminal is passed through unchanged, and
+  // otherwise only lines that begin as ours do are marked.
   void show(int local_rank, Stream stream, std::string_view bytes);
   void end(int local_rank, Stream stream);
 
@@ -94,16 +116,22 @@ class Console {
   using Clock = std::chrono::steady_clock;
   struct Lines {  // of one stream
     explicit Lines(int num_ranks)
-        : cutters(static_cast<std::size_t>(num_ranks)), last_progress(cutters.size()), fold(num_ranks) {}
+        : cutters(static_cast<std::size_t>(num_ranks)),
+          markers(cutters.size()),
+          last_progress(cutters.size()),
+          fold(num_ranks) {}
 
     std::vector<LineCutter> cutters;
+    std::vector<LineMarker> markers;
     std::vector<std::optional<Clock::time_point>> last_progress;
     LineFold fold;
   };
 
   Lines& lines(Stream stream) { return lines_[static_cast<std::size_t>(stream)]; }
   bool is_raw() const { return !options_.prefixed && !options_.calm; }
+  bool is_exact(Stream stream) const { return stream == Stream::Out && !out_.is_terminal(); }
   void take_line(int local_rank, Stream stream, const LineCutter::Line& line);
+  void show_held(Clock::time_point before);
   bool is_too_soon(int local_rank, Stream stream);
   LineFold::Emit emit_to(Stream stream);
   std::string prefix_of(const std::vector<int>& local_ranks) const;

@@ -166,6 +166,51 @@ TEST_F(ConsoleTest, NoticesThatTheReaderIsGone) {
   EXPECT_TRUE(out_.broken());
 }
 
+TEST_F(ConsoleTest, MarksLinesThatBeginAsOursDoExceptOnStandardOutputThatIsNoTerminal) {
+  make({.first_rank = 3});
+  console_->show(0, Stream::Out, "tandem: out\n");
+  console_->show(0, Stream::Error, "tandem: error\nours is tandem: no\n");
+  EXPECT_EQ(shown(), "tandem: out\n");
+  EXPECT_EQ(shown(Stream::Error), "[rank 3] tandem: error\nours is tandem: no\n");
+}
+
+TEST(LineMarker, KnowsOurLinesHoweverTheyArrive) {
+  struct Case {
+    std::vector<std::string> parts;
+    std::string expected;
+  };
+  const std::vector<Case> cases = {
+      {{"tandem: x\n"}, "[r] tandem: x\n"},
+      {{"t", "an", "dem", ": x\n"}, "[r] tandem: x\n"},
+      {{"a\ntandem: x\ntandem: y"}, "a\n[r] tandem: x\n[r] tandem: y"},
+      {{"10%\rtandem: x"}, "10%\r[r] tandem: x"},
+      {{"\x1b[1;31mtandem: x\x1b[0m\n"}, "\x1b[1;31m[r] tandem: x\x1b[0m\n"},
+      {{"\x1b", "[0", "mtan", "dem: x"}, "\x1b[0m[r] tandem: x"},
+      {{"ttandem: x\n"}, "ttandem: x\n"},
+      {{" tandem: x\n"}, " tandem: x\n"},
+      {{"tan\ntandem\n", "tandem:\n"}, "tan\ntandem\n[r] tandem:\n"},
+      {{"", "tandemise\n"}, "tandemise\n"},
+      {{"tan"}, "tan"},
+      {{"\n\n\n"}, "\n\n\n"},
+  };
+  for (const Case& one : cases) {
+    LineMarker marker;
+    std::string shown;
+    for (const std::string& part : one.parts) shown += marker.mark(part, "[r] ", {});
+    EXPECT_EQ(shown + marker.release(""), one.expected);
+  }
+}
+
+TEST_F(ConsoleTest, MarksAHalfLineThatMayStillBecomeOneOfOurs) {
+  make({});
+  console_->show(0, Stream::Error, "tand");
+  EXPECT_EQ(shown(Stream::Error), "");
+  EXPECT_GE(console_->poll_ms(), 0);
+  console_->finish();
+  console_->show(0, Stream::Error, "em: x\n");
+  EXPECT_EQ(shown(Stream::Error), "[rank 0] tandem: x\n");
+}
+
 TEST_F(ConsoleTest, BeginsOurOwnLinesOnALineOfTheirOwn) {
   make({});
   out_.put("half");

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "launch/ranks/guard.h"
 #include "launch/ranks/proc.h"
@@ -90,7 +91,8 @@ std::string describe_holder(const std::optional<Socket>& socket) {
   const auto pid = socket ? find_process(socket->inode) : std::nullopt;
   if (const auto holder = pid ? read_stat(*pid) : std::nullopt) {
     const int shown = holder->name == kLauncherTitle ? holder->parent : holder->pid;  // its parent shows the command
-    return str(read_line(proc_folder(shown) / "comm"), " (process ", shown, ": ", command_of(shown), ')');
+    return str(printable_line(read_line(proc_folder(shown) / "comm")), " (process ", shown, ": ", command_of(shown),
+               ')');
   }
   const bool is_known = socket && !socket->user.empty();
   const std::string whose = is_known ? str(" of user ", socket->user) : "";

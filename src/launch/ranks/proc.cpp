@@ -8,6 +8,7 @@
 #include <charconv>
 #include <csignal>
 
+#include "base/printable.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -94,9 +95,8 @@ std::string command_of(int pid) {
   constexpr std::size_t kLongest = 200;
   std::string text = read_text(proc_folder(pid) / "cmdline").substr(0, kLongest);
   if (text.empty()) text = read_text(proc_folder(pid) / "comm");
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < ' '; }, ' ');
-  return std::string(trim(text));
+  std::ranges::replace(text, '\0', ' ');
+  return std::string(trim(printable_line(text)));
 }
 
 bool is_stopped(char state) { return state == 'T' || state == 't'; }
