@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import pty
 import resource
 import signal
@@ -83,6 +84,36 @@ class Folder(OddTest):
                 (self.folder / "mounted").rmdir()
                 self.assert_error(result, 4, f"{self.folder}/mounted/tandem-0", reason, "TANDEM_STATE_DIR")
 
+    def test_without_a_free_inode_is_an_error_wherever_they_run_out(self):
+        program = "-n 2 sh -c 'echo hi'"
+        variables = 'export TANDEM_STATE_DIR=$FOLDER/jobs; unset TMPDIR'
+        script = (f"{variables}; for count in $(seq 1 24); do mount -t tmpfs -o nr_inodes=$count none $FOLDER; code=0;"
+                  f"timeout 60 $TANDEM run -q $OPTIONS {program} >out 2>err || code=$?;"
+                  "echo $count $code $(wc -l <out) $(wc -l <err) $(grep -c '^error: .*: No space left on device' err)"
+                  " $(grep -c '^hint: .*' err); umount $FOLDER; done")
+        for options in ("", "--no-inject", "--log-dir $FOLDER/logs -r 3"):
+            with self.subTest(options):
+                result = self.in_namespace(f'OPTIONS="{options}"; {script}')
+                (self.folder / "mounted").rmdir()
+                rows = [tuple(map(int, line.split()))[1:] for line in result.stdout.splitlines()]
+                fine = (0, 0, 0, 0, 0) if "-r 3" in options else (0, 1, 0, 0, 0)
+                enough = rows.index(fine)
+                self.assertEqual(rows, [(4, 0, 2, 1, 1)] * enough + [fine] * (24 - enough), result.stderr)
+                self.assertGreater(enough, 3)
+
+    def test_of_logs_is_not_left_by_an_id(self):
+        for identity, name in (("../../x", "_._.._x"), ("/etc/x", "_etc_x"), ("..", "_."), ("a b", "a_b")):
+            with self.subTest(identity):
+                logs = self.folder / "deep" / "er" / "logs"
+                result = self.run_ranks("--rdzv-id", identity, "--log-dir", logs, "sh", "-c", "echo $TORCHELASTIC_RUN_ID")
+                self.assertEqual((result.returncode, result.stdout), (0, f"{identity}\n"), result.stderr)
+                [made] = logs.iterdir()
+                self.assertRegex(made.name, rf"^{name}_[0-9a-f]+$")
+                made.rename(self.folder / f"seen{len(identity)}{name}")
+        self.assertEqual([path.name for path in (self.folder / "deep").iterdir()], ["er"])
+        for identity, fact in (("", "empty"), ("a\x1b[2J", "unprintable")):
+            self.assert_error(self.run_ranks("--rdzv-id", identity, "true"), 2, "rdzv-id", fact)
+
     def test_that_was_removed_under_us_is_an_error(self):
         result = self.in_shell("mkdir gone; cd gone; rmdir ../gone; tandem run true")
         self.assert_error(result, 4, "folder", "(No such file or directory)", "`cd`")
@@ -105,7 +136,7 @@ class Namespace(OddTest):
         if subprocess.run(["unshare", "-p", "-f", "true"], capture_output=True).returncode != 0:
             self.skipTest("no right to make a PID namespace")
         # /proc shows the pids outside. Inside, the bystanders have the numbers that the ranks will have outside.
-        last = int(open("/proc/sys/kernel/ns_last_pid").read())
+        last = int(pathlib.Path("/proc/sys/kernel/ns_last_pid").read_text())
         script = (f"echo {last + 300} >/proc/sys/kernel/ns_last_pid; i=0; pids=;"
                   "while [ $i -lt 400 ]; do sleep 1000 & pids=\"$pids $!\"; i=$((i + 1)); done;"
                   f"'{TANDEM}' run -n 2 sh -c 'setsid sleep 1000 & sleep 1001 & echo started'; echo $?;"

@@ -64,9 +64,9 @@ std::vector<Stack> folded(const std::vector<Stack>& stacks) {
 }  // namespace
 
 void write_sitecustomize(const std::filesystem::path& folder) {
-  ::mkdir(folder.c_str(), 0700);
   const std::filesystem::path path = folder / "sitecustomize.py";
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const bool is_there = ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+  const Fd file(is_there ? ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1);
   if (!file || !write_all(file.get(), kSitecustomize)) {
     fail(ErrorKind::Launch, str("cannot write ", path, ": ", errno_text(errno)),
          "set TANDEM_STATE_DIR to a writable folder");

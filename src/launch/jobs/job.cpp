@@ -13,6 +13,7 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/jobs/job_files.h"
@@ -54,8 +55,10 @@ std::string name_of(const std::vector<std::string>& command) {
 }
 
 void check_name(const std::string& name) {
-  const bool outside = name.find('/') != name.npos || name.find('\0') != name.npos;
-  if (!outside && !name.starts_with('.') && !name.starts_with('-') && name.size() <= 200) return;
+  const bool is_printable = printable_line(name) == name;
+  if (is_printable && name.find('/') == name.npos && !name.starts_with('.') && !name.starts_with('-') &&
+      name.size() <= 200)
+    return;
   fail(ErrorKind::Usage, str("'", name, "' is not a valid job name"),
        "use letters, digits and dashes: it becomes the name of a folder");
 }

@@ -148,6 +148,10 @@ std::vector<Job> list_jobs() {
 }
 
 Job find_job(const std::optional<std::string>& name) {
+  if (name && name->empty()) {
+    fail(ErrorKind::Usage, "the name of the job is empty",
+         "leave it out for the newest job; `tandem ps --all` lists them");
+  }
   const std::vector<Job> jobs = list_jobs();
   if (jobs.empty()) fail(ErrorKind::Usage, "there is no job", "start one, for example `tandem run -n 2 ./train`");
   if (!name) {

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
+#include <functional>
 
 #include "base/machine.h"
 #include "base/text.h"
@@ -16,6 +18,15 @@ namespace fs = std::filesystem;
 const fs::path kNothing = "/dev/null";
 
 int bit_of(Stream stream) { return stream == Stream::Out ? 1 : 2; }
+
+// An id may contain anything; as the name of a folder it must not lead out of --log-dir.
+std::string folder_name(std::string id) {
+  constexpr std::size_t kLongest = 100;
+  const auto is_harmless = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
+  std::ranges::replace_if(id, std::not_fn(is_harmless), '_');
+  if (id.starts_with('.')) id.front() = '_';
+  return id.substr(0, kLongest);
+}
 
 void make_log_folder(const fs::path& folder) {
   std::error_code error;
@@ -114,7 +125,8 @@ fs::path chosen_log_dir(const StreamOptions& options, const LaunchPlan& plan, co
   const bool is_of_outer_run = lookup("TANDEM_RUN_ID").has_value();
   if (options.log_dir && *options.log_dir == kNothing) return kNothing;
   if (!options.log_dir) return passed && !is_of_outer_run ? fs::absolute(*passed) : fs::path();
-  return fs::absolute(*options.log_dir) / str(plan.env.run_id, '_', plan.name.substr(plan.name.rfind('-') + 1));
+  return fs::absolute(*options.log_dir) /
+         str(folder_name(plan.env.run_id), '_', plan.name.substr(plan.name.rfind('-') + 1));
 }
 
 }  // namespace tandem

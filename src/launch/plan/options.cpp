@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "launch/plan/accelerate.h"
@@ -103,6 +104,10 @@ void validate(const HostOptions& options) {
   check_port("master-port", options.master_port);
   check_rendezvous(options);
   check_rendezvous_settings(options.rdzv_conf);
+  const std::string id = options.rdzv_id.value_or("none");
+  if (id.empty()) refuse("rdzv-id is empty", "leave it out for the name of the job");
+  if (printable_line(id) != id)
+    refuse(str("rdzv-id is '", id, "', with unprintable characters"), "use letters and digits");
 }
 
 void validate(const ProgramOptions& options) {
