@@ -33,6 +33,7 @@ namespace {
 
 constexpr std::chrono::seconds kSweepLimit{10};
 constexpr int kParentTurnMs = 100;
+constexpr std::chrono::milliseconds kGuardDelay{50};
 
 // Changes what `ps` shows, in place: the memory of the command line is found in fields 48 and 49 of /proc/self/stat.
 void set_title(const char* title) {
@@ -105,13 +106,16 @@ class Parent {
   }
 
   [[noreturn]] void run() {
-    start_guard();
+    // Not at once: the guard costs time while the ranks start, and a job that ends sooner does without.
+    const Deadline guard_due(kGuardDelay);
     while (!end_) {
       std::array<pollfd, 2> events = {pollfd{.fd = signals_.get(), .events = POLLIN, .revents = 0},
                                       pollfd{.fd = guard_pidfd_.get(), .events = POLLIN, .revents = 0}};
-      ::poll(events.data(), events.size(), -1);
+      ::poll(events.data(), events.size(), guard_pid_ == 0 ? guard_due.poll_ms() : -1);
       take_signals();
-      if (!end_ && events[1].revents != 0) renew_guard();
+      if (end_) break;
+      if (events[1].revents != 0) dismiss_guard();
+      if (events[1].revents != 0 || (guard_pid_ == 0 && guard_due.passed())) start_guard();
     }
     kill_descendants(guard_pid_, Deadline(kSweepLimit));
     dismiss_guard();
@@ -123,11 +127,6 @@ class Parent {
     guard_pid_ = fork_aside();
     if (guard_pid_ == 0) keep_watch(run_id_, own_pidfd_, launcher_pidfd_);
     guard_pidfd_ = guard_pid_ > 0 ? open_pidfd(guard_pid_) : Fd();
-  }
-
-  void renew_guard() {
-    dismiss_guard();
-    start_guard();
   }
 
   void dismiss_guard() const {
@@ -172,7 +171,7 @@ class Parent {
   Fd signals_;
   Fd own_pidfd_;
   Fd launcher_pidfd_;
-  pid_t guard_pid_ = 0;
+  pid_t guard_pid_ = 0;  // 0: not started yet; -1: it could not be started
   Fd guard_pidfd_;
   bool stops_with_launcher_ = false;
   std::optional<int> end_;  // wait status of the launcher

@@ -15,7 +15,7 @@ inline constexpr const char* kGuardTitle = "tandem-guard";
 //   - this process, which the user started. It passes signals on and ends as the launcher does. Here the function does
 //     not return.
 //   - the launcher, its child: here `job` runs, with the pid of its parent, and its result is returned.
-//   - the guard, a process that knows the job's processes by the id of the run in their environment.
+//   - the guard, a process that knows the job's processes by the id of the run in their environment. It starts last.
 // If the launcher dies, its parent kills all its descendants, and if the parent dies, the launcher does (it gets a
 // SIGCONT then; see SignalQueue): as subreapers both see every descendant, whatever that has done to its environment.
 // The guard acts when either is gone, in case the other cannot.
