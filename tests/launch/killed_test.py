@@ -118,7 +118,10 @@ class Killed(LaunchTest):
                 pids = self.ours(process)
                 os.kill(pids[first], how)
                 os.kill(pids[second], signal.SIGKILL)
-                self.assert_nothing_left(limit=20)
+                try:
+                    self.assert_nothing_left(limit=20)
+                finally:
+                    self.kill_what_is_left()
                 self.end(process)
 
     def test_leaves_nothing_that_forgot_its_environment(self):
