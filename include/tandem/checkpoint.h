@@ -9,6 +9,7 @@
 #include <future>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace tandem {
@@ -66,7 +67,8 @@ bool has_average(const Checkpoint& checkpoint, const WeightChoice& choice = {});
 // An Error if the checkpoint has no such part or average.
 NamedTensors weights_of(const Checkpoint& checkpoint, const WeightChoice& choice = {});
 
-// Saves in a background thread. Used by one thread of one rank; calls no collective.
+// Saves in a background thread. Used by one thread of one rank; calls no collective. Of older checkpoints, only those
+// that it saved itself or adopted are removed.
 class CheckpointSaver {
  public:
   explicit CheckpointSaver(std::filesystem::path folder, Retention retention = {});
@@ -75,6 +77,9 @@ class CheckpointSaver {
 
   // Waits for the running save; its Error is lost unless finish() was called.
   ~CheckpointSaver() = default;
+
+  // The run resumed from this checkpoint: it and those saved before it belong to the run.
+  void adopt(const std::filesystem::path& checkpoint);
 
   // Waits for the previous save and throws its Error; then copies the tensors to its own memory, which is reused, and
   // returns. The tensors may change afterwards.
@@ -86,6 +91,7 @@ class CheckpointSaver {
  private:
   std::filesystem::path folder_;
   Retention retention_;
+  std::set<std::string> own_;  // names of the checkpoints that may be removed
   Checkpoint copy_;
   std::optional<std::filesystem::path> last_;
   std::future<std::filesystem::path> under_way_;  // declared last: destroyed first

@@ -42,7 +42,8 @@ struct FoundCheckpoint {
 };
 
 // The last saved checkpoint of `folder`, or the one named by the file `best`, among those that pass `check`. `folder`
-// may also be a checkpoint itself. A folder that does not exist has none.
+// may also be a checkpoint itself. A folder that does not exist has none. A later one that cannot be read (permission,
+// a failing disk), and so may be good, is an Error of kind Checkpoint.
 FoundCheckpoint find_checkpoint(const std::filesystem::path& folder, Which which = Which::Newest,
                                 Check check = Check::Sizes);
 

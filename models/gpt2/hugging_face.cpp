@@ -160,7 +160,7 @@ void load_hugging_face(Gpt2& model, const Weights& weights) {
     wrong.emplace_back("lm_head.weight is not the token embedding");
   }
   if (!wrong.empty()) {
-    fail(ErrorKind::Checkpoint, str("gpt2: the weights do not fit the model: ", join(wrong, "; ")),
+    fail(ErrorKind::Checkpoint, str("gpt2: the weights do not fit the model: ", join_some(wrong, "; ")),
          "use config.json and model.safetensors of the same model");
   }
   const torch::NoGradGuard no_grad;

@@ -27,7 +27,7 @@ struct PromptFile {
 };
 
 PromptFile load_prompt(const fs::path& folder) {
-  const auto text = read_if_there(folder / kPromptFile);
+  const auto text = read_optional_file(folder / kPromptFile);
   if (!text) return {};
   const std::string where = (folder / kPromptFile).native();
   PromptFile file;
@@ -41,7 +41,7 @@ PromptFile load_prompt(const fs::path& folder) {
 
 Summarizer load_description(const fs::path& folder, const fs::path& from, std::optional<double> dropout) {
   const std::string config = (folder / kModelConfigFile).native();
-  Gpt2Options options = read_hugging_face_config(read_file(config), config);
+  Gpt2Options options = read_hugging_face_config(read_regular_file(config), config);
   options.dropout = dropout.value_or(options.dropout);
   Tokenizer tokenizer = Tokenizer::load(from);
   if (tokenizer.size() > options.vocabulary) {

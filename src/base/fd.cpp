@@ -1,6 +1,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -35,9 +36,19 @@ fs::path link_target(const fs::path& path) {
   return real ? fs::path(real.get()) : fs::absolute(path);
 }
 
-std::uint64_t num_free_bytes(const fs::path& path) {
+// What is full: the inodes, or the space.
+std::string hint_of_full_disk(const fs::path& path, std::uint64_t num_bytes) {
   struct statvfs facts {};
-  return ::statvfs(path.parent_path().c_str(), &facts) == 0 ? facts.f_bavail * facts.f_frsize : 0;
+  const bool is_known = ::statvfs(path.parent_path().c_str(), &facts) == 0;
+  if (is_known && facts.f_files > 0 && facts.f_favail == 0) {
+    return str("remove some files: no inodes are left in ", path.parent_path());
+  }
+  return str("free some space: this file takes ", num_bytes, " bytes, and ", facts.f_bavail * facts.f_frsize,
+             " are left in ", path.parent_path());
+}
+
+[[noreturn]] void fail_to_read(const fs::path& path, int error, ErrorKind kind) {
+  fail(kind, str("cannot read ", path, ": ", errno_text(error)), "check the path and its permissions");
 }
 
 }  // namespace
@@ -91,16 +102,48 @@ std::optional<std::string> read_all(int fd) {
   }
 }
 
-std::optional<std::string> read_if_there(const std::filesystem::path& path) {
+std::string read_file(const fs::path& path, ErrorKind kind) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return file ? read_all(file.get()) : std::nullopt;
-}
-
-std::string read_file(const std::filesystem::path& path, ErrorKind kind) {
-  auto text = read_if_there(path);
-  if (!text) fail(kind, str("cannot read ", path, ": ", errno_text(errno)), "check the path and its permissions");
+  auto text = file ? read_all(file.get()) : std::nullopt;
+  if (!text) fail_to_read(path, errno, kind);
   return *std::move(text);
 }
+
+RegularFile open_regular(const fs::path& path) {
+  RegularFile file{.fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))};
+  struct stat facts {};
+  if (!file.fd || ::fstat(file.fd.get(), &facts) != 0) {
+    file.error = errno;
+  } else if (!S_ISREG(facts.st_mode)) {
+    file.error = S_ISDIR(facts.st_mode) ? EISDIR : kNotRegular;
+  }
+  if (file.error != 0) file.fd = Fd();
+  file.size = static_cast<std::uint64_t>(facts.st_size);
+  return file;
+}
+
+FileText read_regular(const fs::path& path, std::uint64_t limit) {
+  const RegularFile file = open_regular(path);
+  if (!file.fd) return {.text = std::nullopt, .error = file.error};
+  if (file.size > limit) return {.text = std::nullopt, .error = EFBIG};
+  FileText result{.text = read_all(file.fd.get())};
+  if (!result.text) result.error = errno;
+  return result;
+}
+
+std::string read_regular_file(const fs::path& path, ErrorKind kind) {
+  FileText file = read_regular(path);
+  if (!file.text) fail_to_read(path, file.error, kind);
+  return *std::move(file.text);
+}
+
+std::optional<std::string> read_optional_file(const fs::path& path, ErrorKind kind) {
+  FileText file = read_regular(path);
+  if (!file.text && file.error != ENOENT) fail_to_read(path, file.error, kind);
+  return std::move(file.text);
+}
+
+std::optional<std::string> read_if_there(const fs::path& path) { return read_regular(path).text; }
 
 std::uint64_t FileContent::size() const {
   std::uint64_t size = text.size();
@@ -136,9 +179,7 @@ void replace_file(const fs::path& path, std::string_view text, ErrorKind kind) {
 std::string write_hint(int error, const fs::path& path, std::uint64_t num_bytes) {
   switch (error) {
     case ENOSPC:
-    case EDQUOT:
-      return str("free some space: this file takes ", num_bytes, " bytes, and ", num_free_bytes(path), " are left in ",
-                 path.parent_path());
+    case EDQUOT: return hint_of_full_disk(path, num_bytes);
     case EFBIG: return str("raise the limit on the size of files (ulimit -f): this file takes ", num_bytes, " bytes");
     case EACCES:
     case EPERM:
@@ -147,6 +188,8 @@ std::string write_hint(int error, const fs::path& path, std::uint64_t num_bytes)
   }
 }
 
-std::string errno_text(int error) { return std::generic_category().message(error); }
+std::string errno_text(int error) {
+  return error == kNotRegular ? "it is not a regular file" : std::generic_category().message(error);
+}
 
 }  // namespace tandem

@@ -60,10 +60,30 @@ bool write_all(int fd, const FileContent& content);
 // Reads up to the end of the stream; nothing on failure (errno says why).
 std::optional<std::string> read_all(int fd);
 
-// The whole file; an Error of that kind if it cannot be read.
+// The whole file; an Error of that kind if it cannot be read. It may be a pipe, as in `--config <(command)`.
 std::string read_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data);
 
-// The whole file; nothing if it does not exist or cannot be read.
+// A regular file, opened for reading. A fifo is refused: to open or read one may take for ever.
+struct RegularFile {
+  Fd fd;
+  std::uint64_t size = 0;
+  int error = 0;  // why it was not opened: errno or kNotRegular
+};
+constexpr int kNotRegular = -1;
+RegularFile open_regular(const std::filesystem::path& path);
+
+// The whole of a regular file of at most `limit` bytes.
+struct FileText {
+  std::optional<std::string> text;
+  int error = 0;  // why there is none
+};
+FileText read_regular(const std::filesystem::path& path, std::uint64_t limit = UINT64_MAX);
+std::string read_regular_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data);
+
+// The same; nothing if it does not exist.
+std::optional<std::string> read_optional_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data);
+
+// The whole of a regular file; nothing if it does not exist or cannot be read.
 std::optional<std::string> read_if_there(const std::filesystem::path& path);
 
 // A name with this prefix is a file or folder that is being written. If the process dies it is left behind.
@@ -77,7 +97,7 @@ void replace_file(const std::filesystem::path& path, std::string_view text, Erro
 // The hint for a file of `num_bytes` that could not be written because of `error`.
 std::string write_hint(int error, const std::filesystem::path& path, std::uint64_t num_bytes);
 
-// "No such file or directory" and the like.
+// "No such file or directory" and the like; kNotRegular too.
 std::string errno_text(int error);
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -137,6 +138,23 @@ TEST(ReadFile, NamesAMissingFile) {
 }
 
 TEST(ReadIfThere, ReturnsNothingForAMissingFile) { EXPECT_EQ(read_if_there("/no/such/file"), std::nullopt); }
+
+// To open a fifo without a writer would wait for ever.
+TEST(ReadRegular, ReadsNothingButARegularFile) {
+  const TempFolder folder;
+  const std::string fifo = folder.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {fifo, std::string("/dev/zero"), folder.path()}) {
+    EXPECT_EQ(read_if_there(path), std::nullopt);
+    EXPECT_TRUE(says(error_of([&] { read_regular_file(path); }).message(), {path}));
+    EXPECT_TRUE(says(error_of([&] { read_optional_file(path, ErrorKind::Checkpoint); }).message(), {path}));
+  }
+  const std::string file = folder.add("file", "abc");
+  EXPECT_EQ(read_regular_file(file), "abc");
+  EXPECT_EQ(read_regular(file, 3).text, "abc");
+  EXPECT_EQ(read_regular(file, 2).error, EFBIG);
+  EXPECT_EQ(read_optional_file(folder.path() + "/none"), std::nullopt);
+}
 
 TEST(ReadFile, RefusesAFolder) { EXPECT_THROW(read_file("/tmp"), Error); }
 

@@ -80,6 +80,21 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return text;
 }
 
+std::string join_some(std::span<const std::string> parts, std::string_view separator) {
+  constexpr std::size_t kMaxParts = 10;
+  constexpr std::size_t kMaxLength = 200;
+  const auto shortened = [](const std::string& part) {
+    if (part.size() <= kMaxLength) return part;
+    std::size_t end = kMaxLength;
+    while (end > 0 && (static_cast<unsigned char>(part[end]) & 0xC0U) == 0x80U) --end;  // inside a UTF-8 character
+    return str(std::string_view(part).substr(0, end), "...");
+  };
+  std::vector<std::string> shown;
+  for (const std::string& part : parts.first(std::min(parts.size(), kMaxParts))) shown.push_back(shortened(part));
+  if (parts.size() > kMaxParts) shown.push_back(str("... and ", parts.size() - kMaxParts, " more"));
+  return join(shown, separator);
+}
+
 std::string shell_quoted(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return std::string(word);

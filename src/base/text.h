@@ -58,6 +58,10 @@ std::string fixed(double number, int decimals);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
+// The same for a message, which must stay readable whatever a file contains: the first ten parts, each cut to 200
+// bytes, and how many more there are: "a, b, ... and 999990 more".
+std::string join_some(std::span<const std::string> parts, std::string_view separator);
+
 // Quoted for a POSIX shell, on one line: one word, or the words of a command.
 std::string shell_quoted(std::string_view word);
 std::string command_line(std::span<const std::string> words);

@@ -33,6 +33,15 @@ TEST(Fixed, RoundsToTheGivenDecimals) {
   EXPECT_EQ(fixed(0.125, 2), "0.12");
 }
 
+TEST(JoinSome, ListsTenPartsAndCountsTheRest) {
+  std::vector<std::string> names(10, "a");
+  EXPECT_EQ(join_some(names, "; "), "a; a; a; a; a; a; a; a; a; a");
+  names.resize(1'000'000, "b");
+  EXPECT_EQ(join_some(names, ", "), "a, a, a, a, a, a, a, a, a, a, ... and 999990 more");
+  EXPECT_EQ(join_some(std::vector<std::string>{std::string(1000, 'x'), "y"}, " "), std::string(200, 'x') + "... y");
+  EXPECT_EQ(join_some(std::vector<std::string>{std::string(199, 'x') + "é"}, " "), std::string(199, 'x') + "...");
+}
+
 TEST(Split, KeepsEmptyParts) {
   EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
   EXPECT_EQ(split("", ','), (std::vector<std::string>{""}));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,17 +25,22 @@ void check_state(const std::string& state, const std::string& where) {
   }
 }
 
-}  // namespace
-
-std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
-                                      const Retention& retention, std::optional<double> metric) {
+std::filesystem::path save(const std::filesystem::path& folder, const Checkpoint& checkpoint, const Pruning& pruning,
+                           std::optional<double> metric) {
   check_state(checkpoint.state, kStateFile);
   TensorFile model = tensor_file(checkpoint.model);
   TensorFile optimizer = tensor_file(checkpoint.optimizer);
   const std::vector<NamedContent> contents = {{kModelFile, std::move(model.content)},
                                               {kOptimizerFile, std::move(optimizer.content)},
                                               {kStateFile, {.text = checkpoint.state}}};
-  return save_files(kernel_files(), folder, checkpoint.step, metric, contents, retention);
+  return save_files(kernel_files(), folder, checkpoint.step, metric, contents, pruning);
+}
+
+}  // namespace
+
+std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
+                                      const Retention& retention, std::optional<double> metric) {
+  return save(folder, checkpoint, {retention}, metric);
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& path) {
@@ -114,18 +120,31 @@ NamedTensors weights_of(const Checkpoint& checkpoint, const WeightChoice& choice
 CheckpointSaver::CheckpointSaver(std::filesystem::path folder, Retention retention)
     : folder_(std::move(folder)), retention_(retention) {}
 
+void CheckpointSaver::adopt(const std::filesystem::path& checkpoint) {
+  const std::vector<SavedCheckpoint> saved = list_checkpoints(folder_).complete;  // the last saved one first
+  const auto adopted = std::ranges::find_if(saved, [&](const SavedCheckpoint& c) {
+    std::error_code unknown;
+    return std::filesystem::equivalent(c.path, checkpoint, unknown);
+  });
+  for (auto own = adopted; own != saved.end(); ++own) own_.insert(own->path.filename());
+}
+
 void CheckpointSaver::save(const Checkpoint& checkpoint, std::optional<double> metric) {
   finish();
   copy_.step = checkpoint.step;
   copy_.state = checkpoint.state;
   copy_to_cpu(checkpoint.model, copy_.model);
   copy_to_cpu(checkpoint.optimizer, copy_.optimizer);
-  under_way_ =
-      std::async(std::launch::async, [this, metric] { return save_checkpoint(folder_, copy_, retention_, metric); });
+  under_way_ = std::async(std::launch::async, [this, metric] {
+    return tandem::save(folder_, copy_, {retention_, &own_}, metric);
+  });
 }
 
 std::optional<std::filesystem::path> CheckpointSaver::finish() {
-  if (under_way_.valid()) last_ = under_way_.get();
+  if (under_way_.valid()) {
+    last_ = under_way_.get();
+    own_.insert(last_->filename());
+  }
   return last_;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <functional>
 #include <system_error>
@@ -40,11 +41,12 @@ std::uint32_t crc32c_of_file(int file, const fs::path& path) {
 
 void verify_file(const fs::path& path, const Manifest::File& expected, Check check) {
   constexpr const char* kHint = "use another checkpoint: this one is damaged";
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a fifo would wait for a writer
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0) {
     fail(ErrorKind::Checkpoint, str("checkpoint: cannot read ", path, ": ", errno_text(errno)), kHint);
   }
+  if (!S_ISREG(facts.st_mode)) fail(ErrorKind::Checkpoint, str("checkpoint: ", path, " is not a file"), kHint);
   if (static_cast<std::uint64_t>(facts.st_size) != expected.size) {
     fail(ErrorKind::Checkpoint, str("checkpoint: ", path, " has ", facts.st_size, " bytes, expected ", expected.size),
          kHint);
@@ -112,6 +114,31 @@ FolderList list_checkpoints(const fs::path& folder) {
   return list;
 }
 
+namespace {
+
+[[noreturn]] void fail_unreadable(const fs::path& path, const std::string& why) {
+  fail(ErrorKind::Checkpoint, str("checkpoint: ", path, " cannot be read, and may be good: ", why),
+       "check its permissions and the disk, then try again; or move the checkpoint to another folder");
+}
+
+// An Error if the checkpoint, which failed its check, may be good: a file of it is there, but could not be read.
+void check_readable(const fs::path& checkpoint) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(checkpoint, error)) {
+    const Fd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file && errno != ENOENT && errno != ELOOP && errno != ENXIO) fail_unreadable(entry.path(), errno_text(errno));
+    std::array<char, 1> byte{};
+    if (file && ::read(file.get(), byte.data(), byte.size()) < 0 && errno != EISDIR && errno != EAGAIN) {
+      fail_unreadable(entry.path(), errno_text(errno));
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory) {
+    fail_unreadable(checkpoint, error.message());
+  }
+}
+
+}  // namespace
+
 void verify_checkpoint(const fs::path& checkpoint, Check check) { verified_manifest(checkpoint, check); }
 
 FoundCheckpoint find_checkpoint(const fs::path& folder, Which which, Check check) {
@@ -119,6 +146,10 @@ FoundCheckpoint find_checkpoint(const fs::path& folder, Which which, Check check
   drop_damaged(list, check);
   FoundCheckpoint found{.path = std::nullopt, .passed_over = std::move(list.passed_over)};
   if (!list.complete.empty()) found.path = list.complete.front().path;
+  for (const auto& passed_over : found.passed_over) {
+    const bool is_later = !found.path || passed_over.path.filename() > found.path->filename();
+    if (is_later) check_readable(passed_over.path);
+  }
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,12 @@ struct FolderList {
 };
 FolderList list_checkpoints(const std::filesystem::path& folder);
 
+// Which checkpoints a save removes.
+struct Pruning {
+  const Retention& retention;
+  const std::set<std::string>* own = nullptr;  // only these; nullptr: any
+};
+
 struct NamedContent {
   std::string name;
   FileContent content;
@@ -44,6 +51,6 @@ struct NamedContent {
 // one process at a time save to a folder. Returns the checkpoint's path.
 std::filesystem::path save_files(Files& files, const std::filesystem::path& folder, std::int64_t step,
                                  std::optional<double> metric, const std::vector<NamedContent>& contents,
-                                 const Retention& retention);
+                                 const Pruning& pruning);
 
 }  // namespace tandem

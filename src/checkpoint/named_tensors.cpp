@@ -157,7 +157,8 @@ void copy_into(const NamedTensors& targets, const NamedTensors& values) {
   std::erase(differences, "");
   if (!differences.empty()) {
     fail(ErrorKind::Checkpoint,
-         str("checkpoint: ", differences.size(), " of ", all.size(), " tensors do not fit: ", join(differences, "; ")),
+         str("checkpoint: ", differences.size(), " of ", all.size(),
+             " tensors do not fit: ", join_some(differences, "; ")),
          "build the model with the settings that the checkpoint was made with");
   }
   const torch::NoGradGuard no_grad;

@@ -196,14 +196,14 @@ Metadata aliases(const SafetensorsHeader& header) {
   return found;
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  struct stat facts {};
-  if (!file_ || ::fstat(file_.get(), &facts) != 0) {
-    fail(ErrorKind::Checkpoint, str("cannot read ", path, ": ", errno_text(errno)),
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
+  RegularFile file = open_regular(path);
+  if (!file.fd) {
+    fail(ErrorKind::Checkpoint, str("cannot read ", path, ": ", errno_text(file.error)),
          "check the path and its permissions");
   }
-  const auto file_size = static_cast<std::uint64_t>(facts.st_size);
+  file_ = std::move(file.fd);
+  const std::uint64_t file_size = file.size;
   std::string start(std::min(file_size, kLengthBytes), '\0');
   const bool has_start = read_at(file_.get(), 0, start.data(), start.size(), path_);
   std::string header(header_length(start, file_size, path_), '\0');

@@ -1,6 +1,7 @@
 #include "checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 
@@ -153,6 +154,10 @@ TEST(Safetensors, SaysThatAFileIsMissing) {
   EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
   EXPECT_TRUE(says(error.message(), {"no/such.safetensors", "No such file or directory"}));
   EXPECT_EQ(error_of([] { SafetensorsFile("/"); }).kind(), ErrorKind::Checkpoint);
+  const TempFolder folder;
+  const std::string fifo = folder.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_TRUE(says(error_of([&] { SafetensorsFile opened(fifo); }).message(), {fifo}));  // and does not wait
 }
 
 TEST(Safetensors, KnowsOtherNamesByTheMetadata) {

@@ -24,7 +24,7 @@ inline std::vector<NamedContent> sample_files(std::int64_t step, int version = 0
 inline std::filesystem::path save_sample(Files& files, const std::filesystem::path& folder, std::int64_t step,
                                          const Retention& retention = {}, std::optional<double> metric = {},
                                          int version = 0) {
-  return save_files(files, folder, step, metric, sample_files(step, version), retention);
+  return save_files(files, folder, step, metric, sample_files(step, version), {retention});
 }
 
 inline bool holds_sample(const std::filesystem::path& checkpoint, std::int64_t step, int version = 0) {

@@ -106,7 +106,8 @@ const SavedCheckpoint* best_of(const std::vector<SavedCheckpoint>& checkpoints, 
 }
 
 // Updates `latest` and `best`, and removes old checkpoints.
-void point_and_prune(Files& files, const fs::path& newest, const Retention& retention) {
+void point_and_prune(Files& files, const fs::path& newest, const Pruning& pruning) {
+  const auto& [retention, own] = pruning;
   const fs::path folder = newest.parent_path();
   const std::vector<SavedCheckpoint> saved = list_checkpoints(folder).complete;
   const SavedCheckpoint* best = retention.keep_best ? best_of(saved, retention.better) : nullptr;
@@ -114,9 +115,11 @@ void point_and_prune(Files& files, const fs::path& newest, const Retention& rete
   if (best != nullptr) point_to(files, folder / "best", best->path);
 
   std::vector<fs::path> unwanted;
-  const auto num_kept = static_cast<std::size_t>(retention.keep_last);
-  for (std::size_t i = num_kept; num_kept > 0 && i < saved.size(); ++i) {
-    if (&saved[i] != best) unwanted.push_back(saved[i].path);
+  int num_own = 0;
+  for (const SavedCheckpoint& checkpoint : saved) {
+    const bool is_own = checkpoint.path == newest || own == nullptr || own->contains(checkpoint.path.filename());
+    if (!is_own || ++num_own <= retention.keep_last || retention.keep_last == 0) continue;
+    if (&checkpoint != best) unwanted.push_back(checkpoint.path);
   }
   remove_checkpoints(files, folder, unwanted);
 }
@@ -124,9 +127,9 @@ void point_and_prune(Files& files, const fs::path& newest, const Retention& rete
 }  // namespace
 
 fs::path save_files(Files& files, const fs::path& folder, std::int64_t step, std::optional<double> metric,
-                    const std::vector<NamedContent>& contents, const Retention& retention) {
-  if (step < 0 || retention.keep_last < 0) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: step ", step, " with keep_last ", retention.keep_last),
+                    const std::vector<NamedContent>& contents, const Pruning& pruning) {
+  if (step < 0 || pruning.retention.keep_last < 0) {
+    fail(ErrorKind::Checkpoint, str("checkpoint: step ", step, " with keep_last ", pruning.retention.keep_last),
          "give a step and a number of checkpoints of at least 0");
   }
   make_folders(files, folder);
@@ -137,7 +140,7 @@ fs::path save_files(Files& files, const fs::path& folder, std::int64_t step, std
   const std::int64_t number = saved.empty() ? 0 : saved.front().manifest.number + 1;
   fs::path path = folder / checkpoint_name(step);
   write_checkpoint(files, path, contents, describe(step, number, metric, contents));
-  point_and_prune(files, path, retention);
+  point_and_prune(files, path, pruning);
   return path;
 }
 

@@ -232,7 +232,7 @@ void Reducer::take_from_peers(std::span<const std::size_t> unused) {
     slots_[i].parameter.mutable_grad() = slots_[i].slice;
     names.push_back(slots_[i].name);
   }
-  if (!names.empty()) warn_of_unused(join(names, ", "));
+  if (!names.empty()) warn_of_unused(join_some(names, ", "));
 }
 
 void Reducer::warn_of_unused(const std::string& names) {

@@ -292,14 +292,15 @@ TEST(Optimizer, ListsTheDifferencesOfAStateAndChangesNothing) {
   EXPECT_EQ(optimizer.state()[0].second.sum().item<float>(), 0);
 }
 
-TEST(Optimizer, ListsFiveDifferencesOfAStateAndCountsTheRest) {
+TEST(Optimizer, ListsTenDifferencesOfAStateAndCountsTheRest) {
   const NamedTensorList parameters = {{"a", torch::zeros({1}).requires_grad_()},
                                       {"b", torch::zeros({1}).requires_grad_()},
-                                      {"c", torch::zeros({1}).requires_grad_()}};
+                                      {"c", torch::zeros({1}).requires_grad_()},
+                                      {"d", torch::zeros({1}).requires_grad_()}};
   AdamW optimizer({{.parameters = parameters}});
   const std::string message = error_of([&] { optimizer.load_state({}); }).message();
-  EXPECT_TRUE(says(message, {"exp_avg.a", "exp_avg.b", "exp_avg.c", "exp_avg_sq.a", "exp_avg_sq.b", "4 more"}));
-  EXPECT_FALSE(says(message, {"exp_avg_sq.c"}));
+  EXPECT_TRUE(says(message, {"exp_avg.a", "exp_avg.d", "exp_avg_sq.a", "exp_avg_sq.d", "step.a", "step.b", "2 more"}));
+  EXPECT_FALSE(says(message, {"step.c"}));
 }
 
 TEST(Optimizer, Rejects16BitWeights) {

@@ -16,15 +16,8 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::size_t kMaxListed = 5;
-
 std::string layout_text(const Tensor& tensor) {
   return str(torch::toString(tensor.scalar_type()), ' ', list_text(tensor.sizes()));
-}
-
-std::string some_of(std::span<const std::string> wrong) {
-  if (wrong.size() <= kMaxListed) return join(wrong, "; ");
-  return str(join(wrong.first(kMaxListed), "; "), "; and ", wrong.size() - kMaxListed, " more");
 }
 
 std::vector<std::string> differences(const NamedTensorList& own, const std::map<std::string, Tensor>& stored) {
@@ -47,7 +40,7 @@ std::vector<std::string> differences(const NamedTensorList& own, const std::map<
 void load_tensors(const NamedTensorList& own, const NamedTensorList& stored, std::string_view owner) {
   const std::map<std::string, Tensor> by_name(stored.begin(), stored.end());
   if (const auto wrong = differences(own, by_name); !wrong.empty()) {
-    fail(ErrorKind::Checkpoint, str(owner, ": the saved state does not match: ", some_of(wrong)),
+    fail(ErrorKind::Checkpoint, str(owner, ": the saved state does not match: ", join_some(wrong, "; ")),
          "use the model and optimizer settings it was saved with, or load the weights only");
   }
   const torch::NoGradGuard no_grad;

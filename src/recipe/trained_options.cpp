@@ -77,7 +77,7 @@ std::filesystem::path load_run_weights(torch::nn::Module& module, const std::fil
 }
 
 NamedTensors load_folder_weights(const std::filesystem::path& folder) {
-  const auto index = read_if_there(folder / kWeightIndexFile);
+  const auto index = read_optional_file(folder / kWeightIndexFile);
   if (!index) return load_safetensors(folder / kWeightsFile);
   std::set<std::filesystem::path> files;
   const std::string where = folder / kWeightIndexFile;

@@ -192,7 +192,7 @@ std::vector<std::string_view> CsvTable::column(std::string_view name) const {
   const auto found = std::ranges::find(columns_, name);
   if (found == columns_.end()) {
     const auto meant = nearest(name, columns_);
-    fail(ErrorKind::Data, str(name_, " has no column '", name, "', only ", join(columns_, ", ")),
+    fail(ErrorKind::Data, str(name_, " has no column '", name, "', only ", join_some(columns_, ", ")),
          meant ? str("did you mean '", *meant, "'?") : "name one of these columns");
   }
   std::vector<std::string_view> fields;

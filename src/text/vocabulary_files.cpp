@@ -19,7 +19,7 @@ constexpr const char* kTokenizerJson = "tokenizer.json";
 constexpr const char* kVocabJson = "vocab.json";
 constexpr const char* kMergesTxt = "merges.txt";
 
-NamedText read_named(const fs::path& path) { return {.text = read_file(path), .name = path.string()}; }
+NamedText read_named(const fs::path& path) { return {.text = read_regular_file(path), .name = path.string()}; }
 
 std::string name_of(const Vocabulary& vocabulary, TokenId id) {
   const std::string& token = vocabulary.tokens[static_cast<std::size_t>(id)];

@@ -1,6 +1,7 @@
 #include "text/vocabulary_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <tandem/error.h>
 
 #include <algorithm>
@@ -83,6 +84,13 @@ TEST(VocabularyFiles, AreNamedIfMissing) {
             str("tokenizer: ", folder.path(), " has neither tokenizer.json nor vocab.json with merges.txt"));
   folder.add("vocab.json", vocab_json_text(ab_vocabulary()));
   EXPECT_NE(error_of([&] { Tokenizer::load(folder.path()); }).hint(), "");
+}
+
+TEST(VocabularyFiles, AreNoFifos) {
+  const TempFolder folder;
+  const std::string fifo = folder.path() + "/tokenizer.json";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_TRUE(says(error_of([&] { Tokenizer::load(folder.path()); }).message(), {fifo}));
 }
 
 struct Replacement {

@@ -63,9 +63,17 @@ void check_no_checkpoints(const fs::path& folder) {
        "give another folder or name, remove that one, or resume from it with --resume auto");
 }
 
+// With checkpoints in the folder of which none is usable, a new run would begin over what may be days of work.
+fs::path checkpoint_or_none_in(const fs::path& folder, std::vector<std::string>& notes) {
+  fs::path path = checkpoint_in(folder, notes);
+  if (!path.empty() || notes.empty()) return path;
+  fail(ErrorKind::Checkpoint, str("resume: of the checkpoints in ", folder, " none is usable; ", notes.back()),
+       "repair or move them, or start a new run in another folder (--name)");
+}
+
 ResumePoint find_resume_point(const ResumeRequest& request, const fs::path& folder, std::vector<std::string>& notes) {
   using From = ResumeRequest::From;
-  if (request.from == From::Auto) return {folder.empty() ? folder : checkpoint_in(folder, notes)};
+  if (request.from == From::Auto) return {folder.empty() ? folder : checkpoint_or_none_in(folder, notes)};
   if (request.from == From::Latest) return {needed_checkpoint_in(folder, notes)};
   if (request.from == From::LatestWeights) {
     fail(ErrorKind::Checkpoint, "resume: 'weights' without a path needs run_worker, which knows the latest run",
@@ -203,6 +211,7 @@ void Training::Run::resume() {
   const RunPosition position = state.restore(path, notes, source.set_state);
   step = saved_step = position.step;
   last_saved = path;
+  if (saver) saver->adopt(path);
   notes.push_back(str("resumed from ", path, ", at step ", step));
 }
 

@@ -95,7 +95,7 @@ struct Finished {
 Job pick_by_prefix(std::vector<Job> jobs, const std::string& prefix) {
   std::erase_if(jobs, [&](const Job& job) { return !job.record.name.starts_with(prefix); });
   if (jobs.size() == 1) return jobs.front();
-  const std::string all = join(names_of(jobs), ", ");
+  const std::string all = join_some(names_of(jobs), ", ");
   std::erase_if(jobs, [](const Job& job) { return !job.running; });
   if (jobs.size() == 1) return jobs.front();
   fail(ErrorKind::Usage, str("several jobs start with '", prefix, "': ", all), "give more of the name");
