@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,7 +32,7 @@ void save_safetensors(const std::filesystem::path& path, const NamedTensors& ten
                       const std::map<std::string, std::string>& metadata = {});
 
 // Copies the values into the tensors of the same names. If names, shapes or types differ, nothing is copied, and an
-// Error (kind Checkpoint) lists all differences.
+// Error (kind Checkpoint) lists the differences.
 void copy_into(const NamedTensors& targets, const NamedTensors& values);
 
 // Everything needed to resume a run (docs/checkpoints.md).
@@ -67,16 +68,19 @@ bool has_average(const Checkpoint& checkpoint, const WeightChoice& choice = {});
 // An Error if the checkpoint has no such part or average.
 NamedTensors weights_of(const Checkpoint& checkpoint, const WeightChoice& choice = {});
 
+class SameFolder;
+
 // Saves in a background thread. Used by one thread of one rank; calls no collective. Of older checkpoints, only those
 // that it saved itself or adopted are removed.
 class CheckpointSaver {
  public:
+  // Creates the folder if needed. If it is removed or renamed later, the next save is an Error.
   explicit CheckpointSaver(std::filesystem::path folder, Retention retention = {});
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
   // Waits for the running save; its Error is lost unless finish() was called.
-  ~CheckpointSaver() = default;
+  ~CheckpointSaver();
 
   // The run resumed from this checkpoint: it and those saved before it belong to the run.
   void adopt(const std::filesystem::path& checkpoint);
@@ -91,6 +95,7 @@ class CheckpointSaver {
  private:
   std::filesystem::path folder_;
   Retention retention_;
+  std::unique_ptr<const SameFolder> same_;
   std::set<std::string> own_;  // names of the checkpoints that may be removed
   Checkpoint copy_;
   std::optional<std::filesystem::path> last_;

@@ -38,12 +38,12 @@ struct FoundCheckpoint {
   };
 
   std::optional<std::filesystem::path> path;  // nothing: no complete checkpoint
-  std::vector<PassedOver> passed_over;        // incomplete or damaged checkpoints, to be reported to the user
+  std::vector<PassedOver> passed_over;        // checkpoints that cannot be used, to be reported to the user
 };
 
 // The last saved checkpoint of `folder`, or the one named by the file `best`, among those that pass `check`. `folder`
-// may also be a checkpoint itself. A folder that does not exist has none. A later one that cannot be read (permission,
-// a failing disk), and so may be good, is an Error of kind Checkpoint.
+// may also be a checkpoint itself. A folder that does not exist has none. One that cannot be read (permission, a
+// failing disk), and so may be good, is an Error of kind Checkpoint unless it is known to be older.
 FoundCheckpoint find_checkpoint(const std::filesystem::path& folder, Which which = Which::Newest,
                                 Check check = Check::Sizes);
 

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -25,7 +26,7 @@ void check_state(const std::string& state, const std::string& where) {
   }
 }
 
-std::filesystem::path save(const std::filesystem::path& folder, const Checkpoint& checkpoint, const Pruning& pruning,
+std::filesystem::path save(const std::filesystem::path& folder, const Checkpoint& checkpoint, const SaveRules& rules,
                            std::optional<double> metric) {
   check_state(checkpoint.state, kStateFile);
   TensorFile model = tensor_file(checkpoint.model);
@@ -33,7 +34,7 @@ std::filesystem::path save(const std::filesystem::path& folder, const Checkpoint
   const std::vector<NamedContent> contents = {{kModelFile, std::move(model.content)},
                                               {kOptimizerFile, std::move(optimizer.content)},
                                               {kStateFile, {.text = checkpoint.state}}};
-  return save_files(kernel_files(), folder, checkpoint.step, metric, contents, pruning);
+  return save_files(kernel_files(), folder, checkpoint.step, metric, contents, rules);
 }
 
 }  // namespace
@@ -45,10 +46,16 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const
 
 Checkpoint load_checkpoint(const std::filesystem::path& path) {
   verify_checkpoint(path, Check::Checksums);
-  Checkpoint checkpoint{.step = read_manifest(path).step,
+  const Manifest manifest = read_manifest(path);
+  for (const char* name : {kModelFile, kOptimizerFile, kStateFile}) {
+    if (std::ranges::count(manifest.files, name, &Manifest::File::name) > 0) continue;
+    fail(ErrorKind::Checkpoint, str("checkpoint: ", path / kManifestFile, " does not list ", name),
+         "use another checkpoint: this one is damaged");
+  }
+  Checkpoint checkpoint{.step = manifest.step,
                         .model = load_safetensors(path / kModelFile),
                         .optimizer = load_safetensors(path / kOptimizerFile),
-                        .state = read_file(path / kStateFile, ErrorKind::Checkpoint)};
+                        .state = read_regular_file(path / kStateFile, ErrorKind::Checkpoint)};
   check_state(checkpoint.state, (path / kStateFile).native());
   return checkpoint;
 }
@@ -88,7 +95,7 @@ std::optional<std::string> find_average(const Checkpoint& checkpoint, const Weig
   fail(ErrorKind::Checkpoint,
        str("checkpoint: step ", checkpoint.step, " has no ", wanted,
            choice.part.empty() ? "" : str(" of part '", choice.part, "'")),
-       known.empty() ? "use the trained weights, or train with an average" : str("it has ", join(known, ", ")));
+       known.empty() ? "use the trained weights, or train with an average" : str("it has ", join_some(known, ", ")));
 }
 
 }  // namespace
@@ -118,7 +125,12 @@ NamedTensors weights_of(const Checkpoint& checkpoint, const WeightChoice& choice
 }
 
 CheckpointSaver::CheckpointSaver(std::filesystem::path folder, Retention retention)
-    : folder_(std::move(folder)), retention_(retention) {}
+    : folder_(std::move(folder)), retention_(retention) {
+  make_folders(kernel_files(), folder_);
+  same_ = std::make_unique<SameFolder>(folder_);
+}
+
+CheckpointSaver::~CheckpointSaver() = default;
 
 void CheckpointSaver::adopt(const std::filesystem::path& checkpoint) {
   const std::vector<SavedCheckpoint> saved = list_checkpoints(folder_).complete;  // the last saved one first
@@ -136,7 +148,7 @@ void CheckpointSaver::save(const Checkpoint& checkpoint, std::optional<double> m
   copy_to_cpu(checkpoint.model, copy_.model);
   copy_to_cpu(checkpoint.optimizer, copy_.optimizer);
   under_way_ = std::async(std::launch::async, [this, metric] {
-    return tandem::save(folder_, copy_, {retention_, &own_}, metric);
+    return tandem::save(folder_, copy_, {retention_, &own_, same_.get()}, metric);
   });
 }
 

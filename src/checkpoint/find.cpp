@@ -1,5 +1,3 @@
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <tandem/error.h>
 #include <unistd.h>
 
@@ -21,67 +19,99 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNamePrefix = "step-";
+constexpr std::uint64_t kMaxManifest = 1 << 20;  // bytes
 
 bool is_checkpoint_name(const std::string& name) {
   return name.starts_with(kNamePrefix) && to_unsigned(std::string_view(name).substr(kNamePrefix.size()));
 }
 
-std::uint32_t crc32c_of_file(int file, const fs::path& path) {
+// Nothing if the file cannot be read (errno says why).
+std::optional<std::uint32_t> crc32c_of_file(int file) {
   constexpr std::size_t kChunk = 1 << 20;
   std::string chunk(kChunk, '\0');
   std::uint32_t crc = 0;
   while (true) {
     const ssize_t count = ::read(file, chunk.data(), chunk.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(ErrorKind::Checkpoint, str("cannot read ", path, ": ", errno_text(errno)), "check the disk");
+    if (count < 0) return std::nullopt;
     if (count == 0) return crc;
     crc = crc32c(std::string_view(chunk).substr(0, static_cast<std::size_t>(count)), crc);
   }
 }
 
-void verify_file(const fs::path& path, const Manifest::File& expected, Check check) {
-  constexpr const char* kHint = "use another checkpoint: this one is damaged";
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a fifo would wait for a writer
-  struct stat facts {};
-  if (!file || ::fstat(file.get(), &facts) != 0) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: cannot read ", path, ": ", errno_text(errno)), kHint);
-  }
-  if (!S_ISREG(facts.st_mode)) fail(ErrorKind::Checkpoint, str("checkpoint: ", path, " is not a file"), kHint);
-  if (static_cast<std::uint64_t>(facts.st_size) != expected.size) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: ", path, " has ", facts.st_size, " bytes, expected ", expected.size),
-         kHint);
-  }
-  if (check == Check::Checksums && crc32c_of_file(file.get(), path) != expected.crc32c) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: checksum mismatch in ", path), kHint);
-  }
+// These say that a file is not there or is something else; any other error may be over in a moment.
+bool is_missing(int error) {
+  constexpr std::array<int, 8> kErrors = {kNotRegular, ENOENT, ENOTDIR, EISDIR, EFBIG, ELOOP, ENXIO, ENAMETOOLONG};
+  return std::ranges::count(kErrors, error) > 0;
 }
 
-Manifest verified_manifest(const fs::path& checkpoint, Check check) {
-  Manifest manifest = read_manifest(checkpoint);
-  for (const Manifest::File& file : manifest.files) verify_file(checkpoint / file.name, file, check);
-  return manifest;
+Fault cannot_read(const fs::path& path, int error) {
+  return {.why = str("cannot read ", path, ": ", errno_text(error)), .may_be_good = !is_missing(error)};
+}
+
+std::optional<Fault> find_fault(const fs::path& path, const Manifest::File& expected, Check check) {
+  const RegularFile file = open_regular(path);
+  if (!file.fd) return cannot_read(path, file.error);
+  if (file.size != expected.size) return Fault{str(path, " has ", file.size, " bytes, expected ", expected.size)};
+  if (check == Check::Sizes) return std::nullopt;
+  const auto crc = crc32c_of_file(file.fd.get());
+  if (!crc) return cannot_read(path, errno);
+  return *crc == expected.crc32c ? std::nullopt : std::optional(Fault{str("checksum mismatch in ", path)});
+}
+
+struct Examined {
+  std::optional<Manifest> manifest;
+  std::optional<Fault> fault;
+};
+
+Examined examine(const fs::path& checkpoint, Check check) {
+  const fs::path done = checkpoint / kManifestFile;
+  const FileText text = read_regular(done, kMaxManifest);
+  if (!text.text) return {.manifest = std::nullopt, .fault = cannot_read(done, text.error)};
+  Examined examined;
+  try {
+    examined.manifest = parse_manifest(*text.text, done.native());
+  } catch (const Error& error) {
+    return {.manifest = std::nullopt, .fault = Fault{error.message()}};
+  }
+  for (const Manifest::File& file : examined.manifest->files) {
+    if (!examined.fault) examined.fault = find_fault(checkpoint / file.name, file, check);
+  }
+  return examined;
 }
 
 FolderList candidates(const fs::path& folder, Which which) {
   std::error_code unknown;
-  if (fs::exists(folder / kManifestFile, unknown)) return {.complete = {{.path = folder}}, .passed_over = {}};
+  if (fs::exists(folder / kManifestFile, unknown)) return {.complete = {{.path = folder}}, .skipped = {}};
   FolderList list = list_checkpoints(folder);
   if (which == Which::Best) {
-    const std::string best(trim(read_if_there(folder / "best").value_or("")));
-    std::erase_if(list.complete, [&](const SavedCheckpoint& c) { return c.path.filename() != best; });
+    const std::string best(trim(read_optional_file(folder / kBestFile, ErrorKind::Checkpoint).value_or("")));
+    const auto is_other = [&](const auto& c) { return c.path.filename() != best; };
+    std::erase_if(list.complete, is_other);
+    std::erase_if(list.skipped, is_other);
   }
   return list;
 }
 
 // Moves checkpoints that fail `check` to the skipped ones, until one passes.
-void drop_damaged(FolderList& list, Check check) {
+void skip_faulty(FolderList& list, Check check) {
   while (!list.complete.empty()) {
-    try {
-      return verify_checkpoint(list.complete.front().path, check);
-    } catch (const Error& error) {
-      list.passed_over.push_back({.path = list.complete.front().path, .why = error.message()});
-      list.complete.erase(list.complete.begin());
-    }
+    const fs::path path = list.complete.front().path;
+    Examined examined = examine(path, check);
+    if (!examined.fault) return;
+    list.skipped.push_back({path, *std::move(examined.fault), list.complete.front().manifest.number});
+    list.complete.erase(list.complete.begin());
+  }
+}
+
+// An Error if one of the skipped checkpoints may be good and is not known to be older than the one that was found: a
+// run that goes on without it would lose it.
+void check_readable(const FolderList& list) {
+  for (const auto& [path, fault, number] : list.skipped) {
+    const bool is_older = number && !list.complete.empty() && *number < list.complete.front().manifest.number;
+    if (!fault.may_be_good || is_older) continue;
+    fail(ErrorKind::Checkpoint, str("checkpoint: ", path, " may be good, but cannot be checked: ", fault.why),
+         "check permissions and the disk, then try again; or move this checkpoint to another folder");
   }
 }
 
@@ -96,12 +126,15 @@ std::string checkpoint_name(std::int64_t step) {
 FolderList list_checkpoints(const fs::path& folder) {
   FolderList list;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!is_checkpoint_name(entry.path().filename())) continue;
-    try {
-      list.complete.push_back({.path = entry.path(), .manifest = verified_manifest(entry.path(), Check::Sizes)});
-    } catch (const Error& damage) {
-      list.passed_over.push_back({.path = entry.path(), .why = damage.message()});
+  for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::end(entry); entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (!is_checkpoint_name(path.filename())) continue;
+    Examined examined = examine(path, Check::Sizes);
+    if (!examined.fault) {
+      list.complete.push_back({path, *std::move(examined.manifest)});
+    } else {
+      const auto number = examined.manifest ? std::optional(examined.manifest->number) : std::nullopt;
+      list.skipped.push_back({path, *std::move(examined.fault), number});
     }
   }
   if (error && error != std::errc::no_such_file_or_directory) {
@@ -110,45 +143,32 @@ FolderList list_checkpoints(const fs::path& folder) {
   }
   std::ranges::sort(list.complete, std::greater(),
                     [](const SavedCheckpoint& c) { return std::pair(c.manifest.number, c.manifest.step); });
-  std::ranges::sort(list.passed_over, std::greater(), &FoundCheckpoint::PassedOver::path);
+  std::ranges::sort(list.skipped, std::greater(), &SkippedCheckpoint::path);
   return list;
 }
 
-namespace {
-
-[[noreturn]] void fail_unreadable(const fs::path& path, const std::string& why) {
-  fail(ErrorKind::Checkpoint, str("checkpoint: ", path, " cannot be read, and may be good: ", why),
-       "check its permissions and the disk, then try again; or move the checkpoint to another folder");
+std::int64_t FolderList::next_number() const {
+  std::int64_t last = complete.empty() ? -1 : complete.front().manifest.number;
+  for (const SkippedCheckpoint& checkpoint : skipped) last = std::max(last, checkpoint.number.value_or(-1));
+  return std::min(last + 1, kMaxNumber);
 }
 
-// An Error if the checkpoint, which failed its check, may be good: a file of it is there, but could not be read.
-void check_readable(const fs::path& checkpoint) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(checkpoint, error)) {
-    const Fd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file && errno != ENOENT && errno != ELOOP && errno != ENXIO) fail_unreadable(entry.path(), errno_text(errno));
-    std::array<char, 1> byte{};
-    if (file && ::read(file.get(), byte.data(), byte.size()) < 0 && errno != EISDIR && errno != EAGAIN) {
-      fail_unreadable(entry.path(), errno_text(errno));
-    }
-  }
-  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory) {
-    fail_unreadable(checkpoint, error.message());
-  }
+void verify_checkpoint(const fs::path& checkpoint, Check check) {
+  const auto fault = examine(checkpoint, check).fault;
+  if (!fault) return;
+  fail(ErrorKind::Checkpoint, str("checkpoint: ", fault->why),
+       fault->may_be_good ? "check permissions and the disk, then try again"
+                          : "use another checkpoint: this one is damaged, incomplete or not a checkpoint");
 }
-
-}  // namespace
-
-void verify_checkpoint(const fs::path& checkpoint, Check check) { verified_manifest(checkpoint, check); }
 
 FoundCheckpoint find_checkpoint(const fs::path& folder, Which which, Check check) {
   FolderList list = candidates(folder, which);
-  drop_damaged(list, check);
-  FoundCheckpoint found{.path = std::nullopt, .passed_over = std::move(list.passed_over)};
+  skip_faulty(list, check);
+  check_readable(list);
+  FoundCheckpoint found;
   if (!list.complete.empty()) found.path = list.complete.front().path;
-  for (const auto& passed_over : found.passed_over) {
-    const bool is_later = !found.path || passed_over.path.filename() > found.path->filename();
-    if (is_later) check_readable(passed_over.path);
+  for (auto& [path, fault, number] : list.skipped) {
+    found.passed_over.push_back({std::move(path), std::move(fault.why)});
   }
   return found;
 }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <tandem/error.h>
 
 #include "base/error_test.h"
+#include "base/other_user_test.h"
 #include "base/temp_test.h"
 #include "checkpoint/power_cut_test.h"
 #include "checkpoint/sample_test.h"
@@ -94,6 +96,104 @@ TEST_F(Find, DoesNotTakeOtherFoldersForCheckpoints) {
   EXPECT_EQ(found(Which::Best), "none");
 }
 
+TEST_F(Find, TakesARenamedCheckpointForWhatItIs) {
+  fs::rename(newest_, folder_ / "step-00000000");
+  EXPECT_EQ(found(), "step-00000000");
+}
+
+// The files of the newest one in turn, and a pointer.
+TEST_F(Find, DoesNotWaitForAFifo) {
+  for (const char* name : {"DONE", "model.safetensors", "state.json"}) {
+    fs::rename(newest_ / name, folder_ / "aside");
+    ASSERT_EQ(::mkfifo((newest_ / name).c_str(), 0600), 0);
+    for (const Check check : {Check::Sizes, Check::Checksums}) {
+      EXPECT_EQ(found(Which::Newest, check), "step-00000002 not step-00000003") << name;
+    }
+    EXPECT_TRUE(says(error_of([&] { verify_checkpoint(newest_); }).message(), {name, "regular file"}));
+    fs::rename(folder_ / "aside", newest_ / name);
+  }
+  fs::remove(folder_ / "best");
+  ASSERT_EQ(::mkfifo((folder_ / "best").c_str(), 0600), 0);
+  EXPECT_TRUE(says(error_of([&] { found(Which::Best); }).message(), {(folder_ / "best").native(), "regular file"}));
+  EXPECT_EQ(found(), "step-00000003");
+}
+
+TEST_F(Find, FallsBackWhereDoneListsNothingOrHasHugeNumbers) {
+  const std::string head = R"({"format":"tandem checkpoint 1","step":3,)";
+  for (const char* rest : {R"("number":2,"files":{}})", R"("number":9223372036854775806,"files":{"state.json":{}}})",
+                           R"("number":1e300,"files":{}})", R"("number":2,"files":{"state.json":{"size":1e30}}})"}) {
+    temp_.add("step-00000003/DONE", head + rest);
+    EXPECT_EQ(found(), "step-00000002 not step-00000003") << rest;
+  }
+  fs::resize_file(newest_ / "DONE", std::uintmax_t{1} << 40);  // sparse
+  EXPECT_EQ(found(), "step-00000002 not step-00000003");
+}
+
+// What a user finds for whom permissions count, in a folder changed by `change`.
+struct Unreadable {
+  const char* what;
+  std::function<void(const fs::path& folder)> change;
+  Which which;
+  std::string expected;  // "stops at NAME" or as found()
+};
+
+void PrintTo(const Unreadable& scene, std::ostream* out) { *out << scene.what; }
+
+class FindUnreadable : public Find, public testing::WithParamInterface<Unreadable> {};
+
+auto mode(const std::string& name, int bits) {
+  return [=](const fs::path& folder) { EXPECT_EQ(::chmod((folder / name).c_str(), bits), 0); };
+}
+
+TEST_P(FindUnreadable, StopsUnlessItIsKnownToBeOlder) {
+  GetParam().change(folder_);
+  give_to_other_user(folder_);
+  const std::string answer = as_other_user([&]() -> std::string {
+    try {
+      return found(GetParam().which, Check::Checksums);
+    } catch (const Error& error) {
+      return str(kind_name(error.kind()), " stops at ", error.message());
+    }
+  });
+  EXPECT_TRUE(says(answer, {GetParam().expected})) << answer;
+  fs::permissions(folder_, fs::perms::owner_all);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Folders, FindUnreadable,
+    testing::Values(
+        Unreadable{"nothing is wrong", [](const fs::path&) {}, Which::Newest, "step-00000003"},
+        Unreadable{"DONE", mode("step-00000003/DONE", 0), Which::Newest, "checkpoint stops at "},
+        Unreadable{"a file", mode("step-00000003/model.safetensors", 0), Which::Newest, "checkpoint stops at "},
+        Unreadable{"the newest", mode("step-00000003", 0), Which::Newest, "checkpoint stops at "},
+        Unreadable{"a folder that is not searchable", mode(".", 0444), Which::Newest, "checkpoint stops at "},
+        Unreadable{"the whole folder", mode(".", 0), Which::Newest, "checkpoint stops at "},
+        Unreadable{"DONE of an older one: it may be newer", mode("step-00000002/DONE", 0), Which::Newest,
+                   "checkpoint stops at "},
+        Unreadable{"a file of an older one", mode("step-00000002/state.json", 0), Which::Newest,
+                   "step-00000003 not step-00000002"},
+        Unreadable{"latest", mode("latest", 0), Which::Newest, "step-00000003"},
+        Unreadable{"best", mode("best", 0), Which::Best, "checkpoint stops at "},
+        Unreadable{"best, for the newest", mode("best", 0), Which::Newest, "step-00000003"},
+        Unreadable{"the best one", mode("step-00000002", 0), Which::Best, "checkpoint stops at "},
+        Unreadable{"another than the best", mode("step-00000003", 0), Which::Best, "step-00000002"}));
+
+// Reading /proc/self/mem at its begin is an error of input.
+TEST_F(Find, StopsWhenTheDiskFails) {
+  const auto refusal = [&](const std::string& broken) {
+    fs::remove(newest_ / broken);
+    fs::create_symlink("/proc/self/mem", newest_ / broken);
+    const Error error = error_of([&] { found(Which::Newest, Check::Checksums); });
+    EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
+    EXPECT_TRUE(says(error.message(), {newest_.native(), (newest_ / broken).native(), "Input/output error"}));
+  };
+  Manifest manifest = read_manifest(newest_);
+  for (Manifest::File& file : manifest.files) file.size = file.name == "state.json" ? 0 : file.size;
+  temp_.add("step-00000003/DONE", manifest_text(manifest));
+  refusal("state.json");
+  refusal("DONE");
+}
+
 std::string manifest_refusal(const std::string& text) {
   const Error error = error_of([&] { parse_manifest(text, "DONE"); });
   EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
@@ -125,6 +225,8 @@ TEST(Manifest, IsRefusedIfInvalid) {
   EXPECT_TRUE(says(with(R"("step":-1)"), {"DONE", "step", "-1"}));
   EXPECT_TRUE(says(with(R"("step":"1")"), {"DONE", "integer", "string"}));
   EXPECT_TRUE(says(with(R"("step":1)"), {"DONE", "'files'"}));
+  EXPECT_TRUE(says(with(R"("step":1,"files":{})"), {"DONE", "no files"}));
+  EXPECT_TRUE(says(with(R"("step":9223372036854775807)"), {"DONE", "step", "9223372036854775807"}));
   EXPECT_TRUE(says(with(R"("step":1,"files":{"../a":{"size":1,"crc32c":0}})"), {"DONE", "'../a'"}));
   EXPECT_TRUE(says(with(R"("step":1,"files":{"a":{"size":1,"crc32c":4294967296}})"), {"DONE", "crc32c", "4294967296"}));
 }

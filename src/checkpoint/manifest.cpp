@@ -30,7 +30,7 @@ Manifest from_json(const Json& json) {
     fail(ErrorKind::Data, str("unknown format '", json.at("format").as_string(), "', expected '", kFormat, "'"), "");
   }
   constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
-  Manifest manifest{.step = read_up_to(json, "step", kMax), .number = read_up_to(json, "number", kMax - 1)};
+  Manifest manifest{.step = read_up_to(json, "step", kMaxStep), .number = read_up_to(json, "number", kMaxNumber)};
   if (const Json* metric = json.find("metric")) manifest.metric = metric->as_double();
   for (const auto& [name, facts] : json.at("files").as_object()) {
     if (!is_plain_name(name)) fail(ErrorKind::Data, str("'", name, "' is not a file name"), "");
@@ -39,6 +39,7 @@ Manifest from_json(const Json& json) {
         static_cast<std::uint32_t>(read_up_to(facts, "crc32c", std::numeric_limits<std::uint32_t>::max()));
     manifest.files.push_back({.name = name, .size = size, .crc32c = crc32c});
   }
+  if (manifest.files.empty()) fail(ErrorKind::Data, "it lists no files", "");
   return manifest;
 }
 
@@ -67,12 +68,7 @@ Manifest parse_manifest(std::string_view text, std::string_view where) {
 
 Manifest read_manifest(const std::filesystem::path& checkpoint) {
   const std::filesystem::path path = checkpoint / kManifestFile;
-  const auto text = read_if_there(path);
-  if (!text) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: ", checkpoint, " has no readable file ", kManifestFile),
-         "use another checkpoint: this one is incomplete, or not a checkpoint");
-  }
-  return parse_manifest(*text, path.native());
+  return parse_manifest(read_regular_file(path, ErrorKind::Checkpoint), path.native());
 }
 
 }  // namespace tandem

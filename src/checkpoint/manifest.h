@@ -11,6 +11,10 @@ namespace tandem {
 
 constexpr const char* kManifestFile = "DONE";
 
+// Greater numbers in a manifest are damage; one may be added to these.
+constexpr std::int64_t kMaxStep = 1'000'000'000'000'000;
+constexpr std::int64_t kMaxNumber = 1'000'000'000'000'000;
+
 // The contents of the file DONE, which marks a checkpoint as complete and lists its files.
 struct Manifest {
   struct File {

@@ -31,7 +31,7 @@ class FolderLock {
 
 bool is_temporary(const std::string& name) {
   const std::string_view rest = std::string_view(name).substr(std::min(kTemporaryPrefix.size(), name.size()));
-  return name.starts_with(kTemporaryPrefix) && (rest == "latest" || rest == "best" || rest.starts_with("step-"));
+  return name.starts_with(kTemporaryPrefix) && (rest == kLatestFile || rest == kBestFile || rest.starts_with("step-"));
 }
 
 // Left by killed saves; no process writes to them, since we hold the lock.
@@ -106,13 +106,13 @@ const SavedCheckpoint* best_of(const std::vector<SavedCheckpoint>& checkpoints, 
 }
 
 // Updates `latest` and `best`, and removes old checkpoints.
-void point_and_prune(Files& files, const fs::path& newest, const Pruning& pruning) {
-  const auto& [retention, own] = pruning;
+void point_and_prune(Files& files, const fs::path& newest, const SaveRules& rules) {
+  const auto& [retention, own, same] = rules;
   const fs::path folder = newest.parent_path();
   const std::vector<SavedCheckpoint> saved = list_checkpoints(folder).complete;
   const SavedCheckpoint* best = retention.keep_best ? best_of(saved, retention.better) : nullptr;
-  point_to(files, folder / "latest", newest);
-  if (best != nullptr) point_to(files, folder / "best", best->path);
+  point_to(files, folder / kLatestFile, newest);
+  if (best != nullptr) point_to(files, folder / kBestFile, best->path);
 
   std::vector<fs::path> unwanted;
   int num_own = 0;
@@ -127,20 +127,23 @@ void point_and_prune(Files& files, const fs::path& newest, const Pruning& prunin
 }  // namespace
 
 fs::path save_files(Files& files, const fs::path& folder, std::int64_t step, std::optional<double> metric,
-                    const std::vector<NamedContent>& contents, const Pruning& pruning) {
-  if (step < 0 || pruning.retention.keep_last < 0) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: step ", step, " with keep_last ", pruning.retention.keep_last),
-         "give a step and a number of checkpoints of at least 0");
+                    const std::vector<NamedContent>& contents, const SaveRules& rules) {
+  if (step < 0 || step > kMaxStep || rules.retention.keep_last < 0) {
+    fail(ErrorKind::Checkpoint, str("checkpoint: step ", step, " with keep_last ", rules.retention.keep_last),
+         str("give a step from 0 to ", kMaxStep, " and a number of checkpoints of at least 0"));
   }
-  make_folders(files, folder);
+  if (rules.same != nullptr) {
+    rules.same->check();
+  } else {
+    make_folders(files, folder);
+  }
   const FolderLock lock(folder);
   remove_leftovers(files, folder);
 
-  const std::vector<SavedCheckpoint> saved = list_checkpoints(folder).complete;
-  const std::int64_t number = saved.empty() ? 0 : saved.front().manifest.number + 1;
+  const std::int64_t number = list_checkpoints(folder).next_number();
   fs::path path = folder / checkpoint_name(step);
   write_checkpoint(files, path, contents, describe(step, number, metric, contents));
-  point_and_prune(files, path, pruning);
+  point_and_prune(files, path, rules);
   return path;
 }
 

@@ -1,7 +1,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <tandem/error.h>
 #include <unistd.h>
@@ -71,6 +74,113 @@ TEST(Save, CountsTheOrderOfSavesNotOfSteps) {
   const FoundCheckpoint found = find_checkpoint(temp.path());
   EXPECT_EQ(found.path->filename(), "step-00000002");
   EXPECT_TRUE(holds_sample(*found.path, 2, 1));
+}
+
+// Steps 1 to 4 are of others, step 5 was loaded.
+TEST(Save, RemovesOnlyWhatIsItsOwn) {
+  const TempFolder temp;
+  for (const int step : {1, 2, 3, 4, 5}) save_sample(kernel_files(), temp.path(), step, {.keep_last = 0});
+  std::set<std::string> own = {"step-00000005"};
+  const Retention retention{.keep_last = 2};
+  for (const int step : {6, 7, 8}) {
+    save_files(kernel_files(), temp.path(), step, {}, sample_files(step), {retention, &own});
+    own.insert(checkpoint_name(step));
+  }
+  EXPECT_EQ(names_in(temp.path()), (Names{"latest", "step-00000001", "step-00000002", "step-00000003", "step-00000004",
+                                          "step-00000007", "step-00000008"}));
+}
+
+// After a damaged DONE with the greatest number.
+TEST(Save, IsTheNewestWhateverNumbersAreThere) {
+  const TempFolder temp;
+  save_sample(kernel_files(), temp.path(), 1);
+  Manifest manifest = read_manifest(fs::path(temp.path()) / "step-00000001");
+  manifest.number = kMaxNumber;
+  temp.add("step-00000001/DONE", manifest_text(manifest));
+  save_sample(kernel_files(), temp.path(), 2);
+  EXPECT_EQ(find_checkpoint(temp.path()).path->filename(), "step-00000002");
+}
+
+class LostFolder : public testing::TestWithParam<std::function<void(const fs::path& run)>> {};
+
+TEST_P(LostFolder, IsAnErrorAndIsNotCreatedAgain) {
+  const TempFolder temp;
+  const fs::path run = fs::path(temp.path()) / "run";
+  save_sample(kernel_files(), run / "checkpoints", 1);
+  const SameFolder same(run / "checkpoints");
+  const Retention retention;
+  const auto save = [&](int step) {
+    save_files(kernel_files(), run / "checkpoints", step, {}, sample_files(step), {retention, nullptr, &same});
+  };
+  save(2);
+  GetParam()(run);
+  const Error error = error_of([&] { save(3); });
+  EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
+  EXPECT_TRUE(says(error.message(), {(run / "checkpoints").native()}));
+  EXPECT_FALSE(fs::exists(run / "checkpoints/step-00000003"));
+}
+
+INSTANTIATE_TEST_SUITE_P(By, LostFolder,
+                         testing::Values([](const fs::path& run) { fs::remove_all(run); },
+                                         [](const fs::path& run) { fs::rename(run, run.native() + "-old"); },
+                                         [](const fs::path& run) {
+                                           fs::rename(run / "checkpoints", run / "old");
+                                           fs::create_directory(run / "checkpoints");
+                                         }));
+
+// `latest` is not read for ever, but replaced.
+TEST(Save, DoesNotWaitForAFifo) {
+  const TempFolder temp;
+  ASSERT_EQ(::mkfifo((temp.path() + "/latest").c_str(), 0600), 0);
+  save_sample(kernel_files(), temp.path(), 1);
+  EXPECT_EQ(read_file(temp.path() + "/latest"), "step-00000001\n");
+}
+
+// A file system of 64 pages and 16 inodes, for this process only.
+bool mount_small(const fs::path& folder) {
+  return ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=256k,nr_inodes=16") == 0;
+}
+
+// Saves and keeps all, until it fails; what is there then, and what was said.
+std::string fill(const fs::path& folder, std::size_t num_bytes) {
+  const std::string bytes(num_bytes, 'x');
+  std::int64_t step = 0;
+  const Retention retention{.keep_last = 0};
+  const Error error = error_of([&] {
+    for (; step < 20; ++step) {
+      const std::vector<NamedContent> contents = {{"model.safetensors", {.text = bytes}}};
+      save_files(kernel_files(), folder, step, {}, contents, {retention});
+    }
+  });
+  const FoundCheckpoint found = find_checkpoint(folder, Which::Newest, Check::Checksums);
+  std::string names;
+  for (const std::string& name : names_in(folder)) names += str(' ', name);
+  const bool is_last = found.path && found.path->filename() == checkpoint_name(step - 1) && found.passed_over.empty();
+  return str(kind_name(error.kind()), ": ", error.message(), "; ", error.hint(), is_last ? " whole" : " lost", names);
+}
+
+TEST(Save, WithoutInodesOrSpaceKeepsWhatWasThere) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
+  const auto answer = [](std::size_t num_bytes) {
+    const TempFolder temp;
+    Pipe pipe = make_pipe();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const bool is_there = mount_small(temp.path());
+      write_all(pipe.write.get(), is_there ? fill(temp.path(), num_bytes) : "no mount");
+      ::_exit(0);
+    }
+    pipe.write = Fd();
+    std::string text = read_all(pipe.read.get()).value();
+    ::waitpid(child, nullptr, 0);
+    return text;
+  };
+  if (answer(1) == "no mount") GTEST_SKIP() << "no mounts here";
+  const std::string names = " whole latest step-00000000 step-00000001";
+  const std::string four = names + " step-00000002 step-00000003";  // of three inodes each
+  EXPECT_TRUE(says(answer(1), {"checkpoint: ", "No space left on device", "inodes", four}));
+  EXPECT_TRUE(says(answer(100'000), {"checkpoint: ", "No space left on device", "100000 bytes", names}));
 }
 
 TEST(Save, RemovesWhatKilledSavesLeftBehind) {

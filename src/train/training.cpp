@@ -45,7 +45,8 @@ fs::path checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) 
 // In a folder of checkpoints or a run folder.
 fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) {
   const fs::path inner = folder / kCheckpointsFolder;
-  fs::path path = checkpoint_in(fs::is_directory(inner) ? inner : folder, notes);
+  std::error_code unknown;
+  fs::path path = checkpoint_in(fs::is_directory(inner, unknown) ? inner : folder, notes);
   if (path.empty()) {
     fail(ErrorKind::Checkpoint,
          str("resume: no complete checkpoint found in '", folder, "'", notes.empty() ? "" : str("; ", notes.back())),
@@ -55,11 +56,13 @@ fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& 
   return path;
 }
 
-// A new run would prune the checkpoints of an older run in its folder.
+// A new run would replace the checkpoints of an older run in its folder, step by step.
 void check_no_checkpoints(const fs::path& folder) {
-  const auto found = find_checkpoint(folder).path;
-  if (!found) return;
-  fail(ErrorKind::Checkpoint, str("resume: the folder of this new run already has checkpoints: ", *found),
+  const FoundCheckpoint found = find_checkpoint(folder);
+  if (!found.path && found.passed_over.empty()) return;
+  fail(ErrorKind::Checkpoint,
+       str("resume: the folder of this new run already has checkpoints: ",
+           found.path ? *found.path : found.passed_over.front().path),
        "give another folder or name, remove that one, or resume from it with --resume auto");
 }
 
@@ -71,6 +74,11 @@ fs::path checkpoint_or_none_in(const fs::path& folder, std::vector<std::string>&
        "repair or move them, or start a new run in another folder (--name)");
 }
 
+bool is_in(const fs::path& folder, const fs::path& checkpoint) {
+  std::error_code unknown;
+  return fs::equivalent(fs::canonical(checkpoint, unknown).parent_path(), folder, unknown);
+}
+
 ResumePoint find_resume_point(const ResumeRequest& request, const fs::path& folder, std::vector<std::string>& notes) {
   using From = ResumeRequest::From;
   if (request.from == From::Auto) return {folder.empty() ? folder : checkpoint_or_none_in(folder, notes)};
@@ -80,7 +88,7 @@ ResumePoint find_resume_point(const ResumeRequest& request, const fs::path& fold
          "give weights:PATH");
   }
   const fs::path path = request.is_new_run() ? fs::path() : needed_checkpoint_in(request.path, notes);
-  const bool is_own = !request.is_new_run() && fs::weakly_canonical(path).parent_path() == fs::weakly_canonical(folder);
+  const bool is_own = !request.is_new_run() && is_in(folder, path);
   if (!folder.empty() && !is_own) check_no_checkpoints(folder);
   if (request.from != From::Weights) return {path};
   return {needed_checkpoint_in(request.path, notes), true};
@@ -174,7 +182,7 @@ struct Training::Run {
   std::vector<std::string> notes = {};
   std::chrono::milliseconds started_at{0};
   std::optional<StopRequest> stop_request = {};  // while there are steps left
-  std::optional<CheckpointSaver> saver = {};     // on rank 0, if there is a folder
+  std::optional<CheckpointSaver> saver = {};     // on rank 0 after begin(), if there is a folder
 
   void check_begun(const char* call) const;
   void resume();
@@ -198,7 +206,10 @@ void Training::Run::resume() {
     // After a restart by the launcher, resume from what the previous attempt has saved.
     const bool is_restart = read_worker_env().restart_count > 0 && !folder.empty() && find_checkpoint(folder).path;
     point = find_resume_point(is_restart ? ResumeRequest() : parse_resume(options.resume), folder, notes);
-    if (!folder.empty()) try_folder(folder);
+    if (!folder.empty()) {
+      try_folder(folder);
+      saver.emplace(folder, options.retention);
+    }
   }
   const fs::path path = comm.all_gather_bytes(point.path.native()).front();
   const bool weights_only = !comm.all_gather_bytes(point.weights_only ? "yes" : "").front().empty();
@@ -252,7 +263,7 @@ void Training::Run::save(std::optional<double> metric) {
 }
 
 void Training::Run::wait_for_save() {
-  if (!folder.empty()) on_first_rank(state.comm, [&] { saver->finish(); });
+  if (!folder.empty() && has_begun) on_first_rank(state.comm, [&] { saver->finish(); });
 }
 
 Training::Training(std::vector<TrainedPart> parts, Communicator& comm, const BatchPlan& plan,
@@ -267,7 +278,6 @@ Training::Training(std::vector<TrainedPart> parts, Communicator& comm, const Bat
   for (const TrainedPart& part : run_->state.parts) {
     if (plan.is_exact) check_no_sync_batchnorm(part.module);
   }
-  if (comm.world().is_main() && !run_->folder.empty()) run_->saver.emplace(run_->folder, options.retention);
 }
 
 Training::~Training() = default;
