@@ -280,14 +280,23 @@ class Launch {
     job_.folder.event({{"event", "end"}, {"outcome", outcome}, {"exit_code", code}, {"seconds", watch_.seconds()}});
   }
 
+  // Why output of the ranks was lost; empty: it was not, or nobody wanted it.
+  std::string why_lost(Stream stream) const {
+    const int error = job_.console.outlet(stream).error();
+    return error == 0 || error == EPIPE || error == EBADF ? "" : errno_text(error);
+  }
+
   // A signal until the very end decides the exit code.
   LaunchResult finish(LaunchResult result, std::string words) {
     const double seconds = watch_.seconds();
     write_out();
-    const int lost = job_.console.outlet(Stream::Out).error();
-    if (lost != 0 && lost != EPIPE && lost != EBADF) {
-      job_.say(str("cannot write to standard output (", errno_text(lost), "); the full output is in ",
-                   job_.folder.log_dir()));
+    const std::string lost = why_lost(Stream::Out);
+    if (!lost.empty()) {
+      job_.say(str("cannot write to standard output (", lost, "); the full output is in ", job_.folder.log_dir()));
+    }
+    if (!lost.empty() && result.exit_code == 0) {
+      result = {.exit_code = exit_code(ErrorKind::Data), .outcome = "failed", .json = std::move(result.json)};
+      words = "all ranks succeeded, but their output was lost";
     }
     if (signal_) words = mark_stopped(result);
     Json::Object json = {{"name", job_.plan.name},
@@ -297,6 +306,7 @@ class Launch {
                          {"seconds", seconds},
                          {"log_dir", job_.folder.log_dir().string()}};
     if (!result.json.is_null()) json.emplace_back("failure", result.json);
+    if (!lost.empty()) json.emplace_back("output_lost", lost);
     result.json = json;
     if (options_.streams.json) {
       job_.console.say(str(json_text(result.json), '\n'));
@@ -304,6 +314,8 @@ class Launch {
       job_.say(str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", words));
     }
     write_out();
+    const bool is_result_lost = options_.streams.json && !why_lost(Stream::Error).empty();
+    if (is_result_lost && result.exit_code == 0) result.exit_code = exit_code(ErrorKind::Data);
     if (signal_) mark_stopped(result);
     record_end(result.outcome, result.exit_code);
     return result;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -131,8 +132,10 @@ std::string Progress::draw_bar() {
 }
 
 void Progress::write(std::string_view text) {
-  // A closed reader does not end a run; the event log has everything.
-  if (fd_ >= 0 && !write_all(fd_, text)) fd_ = -1;
+  // A closed reader or a full disk does not end a run; the event log has everything.
+  if (fd_ < 0 || write_all(fd_, text)) return;
+  fd_ = -1;
+  if (errno != EPIPE && errno != EBADF) error_ = errno;
 }
 
 }  // namespace tandem

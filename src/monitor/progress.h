@@ -44,6 +44,9 @@ class Progress {
   // Replaces the bar by the newest line.
   void finish();
 
+  // The errno of a write that failed; later output is dropped. 0: none, or the reader has closed, as `| head` does.
+  int error() const { return error_; }
+
  private:
   bool is_due() const;
   void draw();
@@ -52,6 +55,7 @@ class Progress {
   void write(std::string_view text);
 
   int fd_;
+  int error_ = 0;
   ProgressStyle style_;
   bool is_coloured_;
   Now now_;

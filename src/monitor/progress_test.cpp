@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <vector>
 
 #include "base/fd.h"
@@ -225,6 +227,21 @@ TEST(Progress, CanBeLeftOut) {
   }
   pipe.write = Fd();
   EXPECT_EQ(read_all(pipe.read.get()), "saved step 1\n");
+}
+
+TEST(Progress, SaysThatADiskWasFullAndNotThatAReaderHasClosed) {
+  const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  Progress lost(full.get(), ProgressStyle::Lines, false);
+  EXPECT_EQ(lost.error(), 0);
+  lost.log("a line");
+  EXPECT_EQ(lost.error(), ENOSPC);
+
+  std::signal(SIGPIPE, SIG_IGN);
+  Pipe pipe = make_pipe();
+  pipe.read = Fd();
+  Progress unread(pipe.write.get(), ProgressStyle::Lines, false);
+  unread.log("a line");
+  EXPECT_EQ(unread.error(), 0);
 }
 
 TEST(Progress, LooksAsItCanBeShown) {

@@ -333,10 +333,15 @@ void RunMonitor::end(const RunResult& result) {
   if (events_) events_->write(merge({{"event", "end"}}, fields));
   Json::Object json = json_of(fields);
   if (!result.baselines.empty()) json.emplace_back("baselines", json_of(result.baselines));
-  if (options_.json && !write_all(screen_.output, str(json_text(json), '\n'))) {
-    fail(ErrorKind::Data, str("cannot write the result to standard output: ", errno_text(errno)),
-         "check where it is redirected to");
+  int lost = progress_->error();
+  if (options_.json) {
+    if (lost != 0) json.emplace_back("output_lost", errno_text(lost));  // on standard error
+    lost = write_all(screen_.output, str(json_text(json), '\n')) ? 0 : errno;
   }
+  if (lost == 0) return;
+  fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(lost)),
+       folder_.empty() ? "check where it is redirected to"
+                       : str("free some space; the run has ended, and its results are in ", folder_));
 }
 
 }  // namespace tandem
