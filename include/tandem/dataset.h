@@ -31,7 +31,8 @@ struct BatchFacts {
 //   Sample get(std::int64_t index, std::uint64_t seed) const        the seed of SampleFacts
 //   Sample get(std::int64_t index, const SampleFacts& facts) const
 // Several threads call `get` at the same time; samples can be copied. Errors quote `std::string name(std::int64_t
-// index) const`, such as a file name, if there is one.
+// index) const`, such as a file name, if there is one. `std::string content_key() const`, if there is one, identifies
+// everything that `get` depends on: an exact run does not resume with another key.
 template <class Dataset>
 concept IsDataset = requires(const Dataset& dataset, std::int64_t index, std::uint64_t seed, const SampleFacts& facts) {
   { dataset.size() } -> std::convertible_to<std::int64_t>;
@@ -65,6 +66,13 @@ using SampleOf = decltype(get_sample(std::declval<const Dataset&>(), 0, {}));
 template <class Dataset>
 std::string name_of(const Dataset& dataset, std::int64_t index) {
   if constexpr (requires { dataset.name(index); }) return dataset.name(index);
+  return {};
+}
+
+// Of a dataset or a loader.
+template <class Samples>
+std::string content_key_of(const Samples& samples) {
+  if constexpr (requires { samples.content_key(); }) return samples.content_key();
   return {};
 }
 

@@ -111,6 +111,7 @@ class Loader {
   const Shard& shard() const { return sampler_.shard(); }
   std::int64_t num_samples() const { return sampler_.num_samples(); }
   std::int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
+  std::string content_key() const { return detail::content_key_of(dataset_); }  // empty: the dataset has none
 
   // Of the step that `next` gave last; before the first, the epoch that begins or resumes.
   std::int64_t epoch() const { return epoch_; }

@@ -2,6 +2,7 @@
 
 #include <tandem/checkpoint.h>
 #include <tandem/communicator.h>
+#include <tandem/dataset.h>
 #include <tandem/ema.h>
 #include <tandem/mixed_precision.h>
 #include <tandem/optimizer.h>
@@ -76,6 +77,7 @@ struct SampleSource {
   std::function<void(const SamplerState&)> set_state;
   std::int64_t num_samples = 0;
   std::int64_t steps_per_epoch = 0;
+  std::string content_key = {};  // identifies the data; an exact run does not resume with another. Empty: unknown
 };
 
 template <class Samples>
@@ -88,7 +90,8 @@ SampleSource source_of(Samples& samples) {
   return {.state = [&samples] { return samples.state(); },
           .set_state = [&samples](const SamplerState& state) { samples.set_state(state); },
           .num_samples = samples.num_samples(),
-          .steps_per_epoch = samples.steps_per_epoch()};
+          .steps_per_epoch = samples.steps_per_epoch(),
+          .content_key = detail::content_key_of(samples)};
 }
 
 // Counts the steps of a run, saves checkpoints, resumes from them and ends the run. Every rank has one and makes the

@@ -102,6 +102,7 @@ TokenFile::TokenFile(const fs::path& path) : bytes_(map_file(path)) {
   begins_ = take<std::uint32_t>(rest, header.num_samples);
   ids_ = take<TokenId>(rest, header.num_ids);
   report_ = header.report;
+  content_key_ = str(header.crc32c, '-', bytes_.size());
 }
 
 TokenFile::~TokenFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }

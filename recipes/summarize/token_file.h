@@ -41,6 +41,7 @@ class TokenFile {
   Sample get(std::int64_t index) const;
   std::vector<std::int64_t> lengths() const;
   const EncodingReport& report() const { return report_; }
+  const std::string& content_key() const { return content_key_; }
 
  private:
   std::span<const std::byte> bytes_;
@@ -48,6 +49,7 @@ class TokenFile {
   std::span<const std::uint32_t> begins_;
   std::span<const TokenId> ids_;
   EncodingReport report_;
+  std::string content_key_;
 };
 
 // Atomically.

@@ -44,6 +44,17 @@ TEST_F(TokenFileTest, GivesBackWhatWasWritten) {
             "were not UTF-8 and became U+FFFD");
 }
 
+TEST_F(TokenFileTest, HasAKeyOfItsContent) {
+  const auto key_of = [&](const std::vector<EncodedSample>& samples) {
+    write_token_file(path_, samples, {});
+    return TokenFile(path_).content_key();
+  };
+  const std::string key = key_of({{{1, 2, 3}, 2}});
+  EXPECT_EQ(key_of({{{1, 2, 3}, 2}}), key);
+  EXPECT_NE(key_of({{{1, 2, 4}, 2}}), key);
+  EXPECT_NE(key_of({{{1, 2, 3}, 1}}), key);
+}
+
 TEST_F(TokenFileTest, MayBeEmpty) {
   write_token_file(path_, {}, {});
   EXPECT_EQ(TokenFile(path_).size(), 0);

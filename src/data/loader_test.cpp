@@ -40,6 +40,10 @@ Ids squares_of(const Ids& ids) {
   return squares;
 }
 
+struct KeyedSquares : Squares {
+  std::string content_key() const { return "squares"; }
+};
+
 struct WithBad {
   std::int64_t count = 8;
   std::set<std::int64_t> bad;
@@ -56,6 +60,13 @@ Sampler in_order(std::int64_t num_samples, std::int64_t batch_size, std::int64_t
   return {
       {.num_samples = num_samples, .batch_size = batch_size, .batches_per_step = batches_per_step, .shuffle = false},
       {}};
+}
+
+TEST(Loader, HasTheContentKeyOfItsDatasetIfThatHasOne) {
+  const Squares squares;
+  const KeyedSquares keyed;
+  EXPECT_EQ((Loader<Squares, Ids>(squares, in_order(10, 2), collate).content_key()), "");
+  EXPECT_EQ((Loader<KeyedSquares, Ids>(keyed, in_order(10, 2), collate).content_key()), "squares");
 }
 
 TEST(Loader, GivesTheSameWhateverTheNumberOfWorkers) {

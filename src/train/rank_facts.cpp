@@ -1,5 +1,6 @@
 #include "train/rank_facts.h"
 
+#include <ATen/Version.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <torch/nn/module.h>
 #include <torch/utils.h>
@@ -22,9 +23,20 @@ torch::ScalarType type_of(Precision precision) {
   return precision == Precision::Fp16 ? torch::kHalf : torch::kFloat;
 }
 
+// MKL and oneDNN choose by the hardware, torch's own kernels also by ATEN_CPU_CAPABILITY.
+std::string hardware_level() {
+  if (__builtin_cpu_supports("avx512bf16") != 0) return "avx512bf16";
+  if (__builtin_cpu_supports("avx512f") != 0) return "avx512f";
+  return __builtin_cpu_supports("avx2") != 0 ? "avx2" : "x86-64";
+}
+
 }  // namespace
 
 std::string device_name(torch::Device device) { return device.is_cpu() ? cpu_name() : gpu_name(index_of(device)); }
+
+std::string processor_text(torch::Device device) {
+  return device.is_cpu() ? str(at::get_cpu_capability(), " on ", hardware_level()) : device_name(device);
+}
 
 std::string device_text(torch::Device device) {
   const std::string threads = device.is_cpu() ? str(", ", counted(torch::get_num_threads(), "thread")) : "";

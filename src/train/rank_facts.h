@@ -15,6 +15,9 @@ namespace tandem {
 std::string device_name(torch::Device device);  // "Tesla T4", "AMD EPYC 7B13"
 std::string device_text(torch::Device device);  // "cuda:0 (Tesla T4)", "cpu (AMD EPYC 7B13, 2 threads)"
 
+// What decides which kernels torch and its libraries choose, and so the bits: "AVX2 on avx512f", "Tesla T4".
+std::string processor_text(torch::Device device);
+
 // Peak memory of this rank: on a GPU what torch's allocator has allocated, on a CPU that of the process.
 Bytes highest_memory(torch::Device device);
 

@@ -9,7 +9,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "checkpoint/folder.h"
 #include "ddp/buffer_sync.h"
+#include "train/rank_facts.h"
 
 namespace tandem {
 namespace {
@@ -17,26 +19,35 @@ namespace {
 using torch::Tensor;
 
 Json::Object json_facts(const RunState& run) {
-  return {{"exact", run.plan.is_exact},
-          {"seed", str(run.facts.seed)},
-          {"samples", run.facts.num_samples},
-          {"batch-size", run.plan.batch_size},
-          {"shards", run.plan.batches_per_step()},
-          {"device", c10::DeviceTypeName(run.comm.device().type(), true)},
-          {"precision", precision_name(run.parts.front().scaler.precision())},
-          {"threads", static_cast<std::int64_t>(torch::get_num_threads())},
-          {"torch", TORCH_VERSION}};
+  Json::Object facts = {{"exact", run.plan.is_exact},
+                        {"seed", str(run.facts.seed)},
+                        {"samples", run.facts.num_samples},
+                        {"batch-size", run.plan.batch_size},
+                        {"shards", run.plan.batches_per_step()},
+                        {"device", c10::DeviceTypeName(run.comm.device().type(), true)},
+                        {"processor", processor_text(run.comm.device())},
+                        {"precision", precision_name(run.parts.front().scaler.precision())},
+                        {"threads", static_cast<std::int64_t>(torch::get_num_threads())},
+                        {"torch", TORCH_VERSION}};
+  if (!run.facts.content_key.empty()) facts.emplace_back("data", run.facts.content_key);
+  return facts;
+}
+
+// The last line of an Error about a fact that differs in exact mode.
+std::string hint_of(const std::string& name) {
+  if (name == "data") return "resume with the data that the run began with, or without --shards";
+  if (name == "processor") return "resume on a machine with the same instruction sets, or without --shards";
+  return "use the saved value, or resume without --shards";
 }
 
 void check_facts(const RunState& run, const Json& saved, std::vector<std::string>& notes) {
   for (const auto& [name, now] : json_facts(run)) {
-    const Json& then = saved.at(name);
-    if (then == now) continue;
+    const Json* then = saved.find(name);  // an older version has saved fewer facts
+    if (then == nullptr || *then == now) continue;
     const std::string change =
-        str("the checkpoint was saved with ", name, " ", json_text(then), ", this run has ", json_text(now));
+        str("the checkpoint was saved with ", name, " ", json_text(*then), ", this run has ", json_text(now));
     if (run.plan.is_exact) {
-      fail(ErrorKind::Checkpoint, str("resume: ", change, ", which changes the bits of an exact run"),
-           "use the saved value, or resume without --shards");
+      fail(ErrorKind::Checkpoint, str("resume: ", change, ", which changes the bits of an exact run"), hint_of(name));
     }
     notes.push_back(change);
   }
@@ -239,6 +250,10 @@ RunPosition RunState::restore(const std::filesystem::path& path, std::vector<std
   if (comm.world().is_main()) checkpoint = load_checkpoint(path);
   const Json state = parse_json(comm.all_gather_bytes(checkpoint.state).front(), "state.json");
   const RunPosition position = {.step = state.at("step").as_integer(), .samples = sampler_state(state.at("samples"))};
+  if (position.step < 0 || position.step > kMaxStep) {
+    fail(ErrorKind::Checkpoint, str("resume: ", path / kStateFile, " is damaged: its step is ", position.step),
+         "use another checkpoint");
+  }
   check_same_parts(parts, state);
   check_facts(*this, state.at("facts"), notes);
   note_ranks(*this, state, notes);

@@ -23,6 +23,7 @@ struct RunPosition {
 struct RunFacts {
   std::uint64_t seed = 0;
   std::int64_t num_samples = 0;
+  std::string content_key = {};  // of the data; empty: unknown
 };
 
 // The state of a run that is saved in checkpoints.

@@ -285,7 +285,8 @@ Training::~Training() = default;
 void Training::begin(SampleSource source) {
   Run& run = *run_;
   run.source = std::move(source);
-  run.state.facts = {.seed = run.options.seed, .num_samples = run.source.num_samples};
+  run.state.facts = {
+      .seed = run.options.seed, .num_samples = run.source.num_samples, .content_key = run.source.content_key};
   run.resume();
   run.count_steps();
   run.has_begun = true;
