@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import pty
 import random
 import shutil
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from support import LIMIT, LaunchTest, wait_until
+from support import LIMIT, TANDEM, LaunchTest, read_terminal, wait_until
 
 SOAK = "TANDEM_SOAK" in os.environ
 
@@ -102,6 +103,25 @@ class Remembered(SignalTest):
         self.assertEqual(process.stdout.readline(), "stays\n")
         process.send_signal(signal.SIGINT)
         self.assert_stopped(process, signal.SIGTERM)
+
+
+class Terminal(SignalTest):
+    def test_interrupts_the_ranks_once(self):
+        """Ctrl-C, typed: a second signal would kill the ranks before they have finished."""
+        script = "trap 'sleep 0.2; echo finished; exit 5' INT; echo ready; while :; do sleep 0.01; done"
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execve(TANDEM, ["tandem", "run", "sh", "-c", script], self.env)
+        shown = b""
+        while b"ready" not in shown:
+            shown += os.read(terminal, 1000)
+        os.write(terminal, b"\x03")
+        shown += read_terminal(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 130)
+        self.assertIn(b"finished", shown)
+        self.assertEqual([event["signal"] for event in self.events("signal")], [signal.SIGINT])
+        self.assert_nothing_left()
 
 
 class RestartStorms(SignalTest):

@@ -162,7 +162,7 @@ TEST_F(JobTest, TakesTheNameOfAFinishedOneButNotOfARunningOne) {
 }
 
 TEST_F(JobTest, HasANameThatIsAFolder) {
-  for (const std::string name : {"a/b", "..", ".x", "-f"}) {
+  for (const std::string name : {"a/b", "..", ".x", "-f", "a\nb", "\x1b[31ma"}) {
     EXPECT_EQ(lacks(failure_text([&] { make(name, "", true); }), {"usage: ", str("'", name, "'"), "folder"}), "");
   }
 }
