@@ -59,6 +59,12 @@ std::optional<Fault> find_fault(const fs::path& path, const Manifest::File& expe
   return *crc == expected.crc32c ? std::nullopt : std::optional(Fault{str("checksum mismatch in ", path)});
 }
 
+// A link to a disk that is not mounted now.
+bool is_link_to_nothing(const fs::path& path) {
+  std::error_code unknown;
+  return fs::is_symlink(fs::symlink_status(path, unknown)) && !fs::exists(path, unknown);
+}
+
 struct Examined {
   std::optional<Manifest> manifest;
   std::optional<Fault> fault;
@@ -67,8 +73,12 @@ struct Examined {
 Examined examine(const fs::path& checkpoint, Check check) {
   const fs::path done = checkpoint / kManifestFile;
   const FileText text = read_regular(done, kMaxManifest);
-  if (!text.text) return {.manifest = std::nullopt, .fault = cannot_read(done, text.error)};
   Examined examined;
+  if (!text.text) {
+    examined.fault = cannot_read(done, text.error);
+    examined.fault->may_be_good = examined.fault->may_be_good || is_link_to_nothing(checkpoint);
+    return examined;
+  }
   try {
     examined.manifest = parse_manifest(*text.text, done.native());
   } catch (const Error& error) {

@@ -166,6 +166,12 @@ INSTANTIATE_TEST_SUITE_P(
         Unreadable{"DONE", mode("step-00000003/DONE", 0), Which::Newest, "checkpoint stops at "},
         Unreadable{"a file", mode("step-00000003/model.safetensors", 0), Which::Newest, "checkpoint stops at "},
         Unreadable{"the newest", mode("step-00000003", 0), Which::Newest, "checkpoint stops at "},
+        Unreadable{"a link to a disk that is not mounted",
+                   [](const fs::path& folder) {
+                     fs::rename(folder / "step-00000003", folder / "aside");
+                     fs::create_symlink("/no/such/disk", folder / "step-00000003");
+                   },
+                   Which::Newest, "checkpoint stops at "},
         Unreadable{"a folder that is not searchable", mode(".", 0444), Which::Newest, "checkpoint stops at "},
         Unreadable{"the whole folder", mode(".", 0), Which::Newest, "checkpoint stops at "},
         Unreadable{"DONE of an older one: it may be newer", mode("step-00000002/DONE", 0), Which::Newest,

@@ -61,7 +61,7 @@ Manifest parse_manifest(std::string_view text, std::string_view where) {
   try {
     return from_json(parse_json(text, kManifestFile));
   } catch (const Error& error) {
-    fail(ErrorKind::Checkpoint, str("checkpoint: ", where, " is invalid: ", error.message()),
+    fail(ErrorKind::Checkpoint, str(where, " is invalid: ", error.message()),
          "use another checkpoint: this one is damaged or from another version");
   }
 }

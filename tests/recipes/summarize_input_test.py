@@ -232,7 +232,7 @@ class Weights(SummarizeTest):
             result = self.summarize("train", "--train", "train.csv", *SHAPE, *SHORT, "--width", 32, "--name", "tiny",
                                     "--resume", resume)
             self.assertRegex(result.stderr, r"^error: checkpoint: 16 of 16 tensors .*h\.0\.attn\.c_attn\.bias [^;]*\[96\][^;]*\[48\].*"
-                                            r"wte\.weight [^;]*\[300, 32\][^;]*\[300, 16\].* \[rank 0 of 1\]\nhint: .+\n$")
+                                            r"mlp\.c_fc\.weight [^;]*\[128, 32\][^;]*\[64, 16\].* 6 more \[rank 0 of 1\]\nhint: .+\n$")
             self.assertEqual(result.returncode, 9)
             self.assertEqual(files_in(run), before)
 
