@@ -47,6 +47,7 @@ void visit_fields(CommOptions& o, Visitor&& field) {
   field("timeout", o.timeout, "timeout of a collective");
   field("join-timeout", o.join_timeout, "timeout for all ranks to join");
 }
+void validate(const CommOptions& options);
 
 // Counters of this rank.
 struct CommStats {

@@ -22,10 +22,11 @@ enum class ErrorKind {
 };
 
 // The only exception type of Tandem. `message` is one sentence: the operation, what went wrong, the numbers and where;
-// `hint` says what to do about it. `what()` returns both.
+// `hint` says what to do about it. `what()` returns both. They may quote any file: escape sequences and control
+// characters are removed, and a long message is cut in its middle.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, std::string message, std::string hint);
+  Error(ErrorKind kind, const std::string& message, const std::string& hint);
 
   ErrorKind kind() const noexcept { return kind_; }
   const std::string& message() const noexcept { return message_; }
@@ -37,7 +38,7 @@ class Error : public std::runtime_error {
   std::string hint_;
 };
 
-[[noreturn]] void fail(ErrorKind kind, std::string message, std::string hint);
+[[noreturn]] void fail(ErrorKind kind, const std::string& message, const std::string& hint);
 
 std::string_view kind_name(ErrorKind kind);
 int exit_code(ErrorKind kind);

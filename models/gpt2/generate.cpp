@@ -9,6 +9,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "base/check_range.h"
 #include "base/text.h"
 #include "kernels/huge_pages.h"
 #include "models/gpt2/continuation.h"
@@ -122,25 +123,19 @@ Rows by_length(std::span<const Prompt> prompts) {
   return order;
 }
 
-template <class Number>
-void check(const char* name, Number value, std::type_identity_t<Number> least, std::type_identity_t<Number> most) {
-  if (value >= least && value <= most) return;
-  fail(ErrorKind::Config, str(name, " is ", value), str("use ", least, " to ", most));
-}
-
 }  // namespace
 
 void validate(const GenerateOptions& options) {
   constexpr std::int64_t kMost = 1'000'000, kMostBeams = 1000;
-  check("max-new-tokens", options.max_new_tokens, 1, kMost);
-  check("min-new-tokens", options.min_new_tokens, 0, kMost);
-  check("top-k", options.top_k, 0, kMost);
-  check("beams", options.beams, 1, kMostBeams);
-  check("no-repeat-ngram", options.no_repeat_ngram, 0, kMost);
-  check("decode-batch", options.decode_batch, 1, kMost);
-  check("temperature", options.temperature, 0, 1000);
-  check("top-p", options.top_p, 0, 1);
-  check("length-penalty", options.length_penalty, -100, 100);
+  check_range("max-new-tokens", options.max_new_tokens, 1, kMost);
+  check_range("min-new-tokens", options.min_new_tokens, 0, kMost);
+  check_range("top-k", options.top_k, 0, kMost);
+  check_range("beams", options.beams, 1, kMostBeams);
+  check_range("no-repeat-ngram", options.no_repeat_ngram, 0, kMost);
+  check_range("decode-batch", options.decode_batch, 1, kMost);
+  check_range("temperature", options.temperature, 0, 1000);
+  check_range("top-p", options.top_p, 0, 1);
+  check_range("length-penalty", options.length_penalty, -100, 100);
   if (options.temperature == 0 && (options.top_k > 0 || options.top_p < 1)) {
     fail(ErrorKind::Config, "top-k and top-p need sampling, but temperature is 0 (greedy decoding)",
          "add --temperature 1");

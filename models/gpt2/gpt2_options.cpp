@@ -2,24 +2,18 @@
 
 #include <tandem/error.h>
 
+#include "base/check_range.h"
 #include "base/text.h"
 
 namespace tandem {
-namespace {
-
-void check_size(const char* name, std::int64_t size) {
-  constexpr std::int64_t kMost = 1'000'000;
-  if (size < 1 || size > kMost) fail(ErrorKind::Config, str(name, " is ", size), str("use 1 to ", kMost));
-}
-
-}  // namespace
 
 void validate(const Gpt2Options& options) {
-  check_size("layers", options.layers);
-  check_size("heads", options.heads);
-  check_size("width", options.width);
-  check_size("context", options.context);
-  check_size("vocabulary", options.vocabulary);
+  constexpr std::int64_t kMost = 1'000'000, kMostWidth = 100'000;  // so that num_parameters() does not overflow
+  check_range("layers", options.layers, 1, kMost);
+  check_range("heads", options.heads, 1, kMostWidth);
+  check_range("width", options.width, 1, kMostWidth);
+  check_range("context", options.context, 1, kMost);
+  check_range("vocabulary", options.vocabulary, 1, kMost);
   if (options.width % options.heads != 0) {
     fail(ErrorKind::Config, str("width is ", options.width, ", which is not a multiple of heads: ", options.heads),
          "use a width that is a multiple of the heads");
@@ -46,6 +40,11 @@ std::int64_t num_parameters(const Gpt2Options& options) {
   const std::int64_t norm = options.bias ? 2 * width : width;
   const std::int64_t tables = (options.vocabulary + options.context) * width;
   return tables + options.layers * (matrices + biases + 2 * norm) + norm;
+}
+
+std::string shape_text(const Gpt2Options& o) {
+  return str(o.layers, " layers, ", o.heads, " heads, width ", o.width, ", context ", o.context, ", vocabulary ",
+             o.vocabulary);
 }
 
 double flops_per_token(const Gpt2Options& options, std::int64_t length) {

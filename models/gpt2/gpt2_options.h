@@ -53,6 +53,9 @@ Gpt2Options gpt2_options(Gpt2Size size);
 // The head is tied to the token embedding, which counts once.
 std::int64_t num_parameters(const Gpt2Options& options);
 
+// "100000 layers, 12 heads, width 768, context 1024, vocabulary 50257"
+std::string shape_text(const Gpt2Options& options);
+
 // Training FLOPs per token for sequences of `length`, forward and backward: 6 per parameter, position embeddings
 // excluded, plus attention.
 double flops_per_token(const Gpt2Options& options, std::int64_t length);

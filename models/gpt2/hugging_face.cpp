@@ -127,7 +127,11 @@ Gpt2Options options_of(const Json& config, std::string_view where) {
 Gpt2Options read_hugging_face_config(std::string_view text, std::string_view where) {
   Gpt2Options options;
   read_json_file(where, [&] { options = options_of(parse_json(text, where), where); });
-  validate(options);
+  try {
+    validate(options);
+  } catch (const Error& error) {
+    fail(ErrorKind::Data, str(where, ": ", error.message()), error.hint());
+  }
   return options;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error_test.h"
+#include "base/text.h"
 
 namespace tandem {
 namespace {
@@ -87,6 +88,15 @@ TEST(HuggingFace, ListsAllDifferencesAndCopiesNothing) {
   EXPECT_TRUE(says(error.message(), {"ln_f.bias [4] is missing", "wpe.weight is [6, 4]", "[8, 4]",
                                      "wte.weight is of type Long", "score.weight [2, 4] is unexpected"}));
   EXPECT_TRUE(before.equal(model->parameters()[0]));
+}
+
+TEST(HuggingFace, ListsTenOfManyDifferences) {
+  auto weights = hugging_face_weights(Gpt2(kTiny));
+  const Tensor one = torch::ones({1});
+  for (int i = 0; i < 20'000; ++i) weights[str("other.", i)] = one;
+  const std::string message = load_error(weights);
+  EXPECT_TRUE(says(message, {"other.0 [1] is unexpected", "19990 more"}));
+  EXPECT_LT(message.size(), 1000U);
 }
 
 TEST(HuggingFace, RejectsAnUntiedHead) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/check_range.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "monitor/event_json.h"
@@ -48,7 +49,7 @@ void validate(const EvaluateCommandOptions& o) {
   if (!o.data.empty() && !o.valid.empty()) {
     fail(ErrorKind::Config, str("data is ", o.data, " and valid is ", o.valid), "give one of them");
   }
-  if (o.show < 0) fail(ErrorKind::Config, str("show is ", o.show), "give 0 or more");
+  check_range("show", o.show, 0, kMostCount);
 }
 
 std::vector<SummarySample> load_rows(const EvaluateCommandOptions& o) {

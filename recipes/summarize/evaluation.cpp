@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "base/check_range.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "recipes/summarize/baselines.h"
 #include "recipes/summarize/batch.h"
@@ -64,13 +66,13 @@ std::string table_row(const std::string& name, const EventFields& scores) {
 }
 
 // Further lines are aligned with the first, right of the label.
-std::string indented(std::string_view text) { return replace_all(std::string(trim(text)), "\n", "\n          "); }
+std::string indented(std::string_view text) { return replace_all(printable_text(trim(text)), "\n", "\n          "); }
 
 }  // namespace
 
 void validate(const EvaluateOptions& o) {
-  if (o.samples < 0) fail(ErrorKind::Config, str("eval-samples is ", o.samples), "give at least 0");
-  if (o.eval_batch < 1) fail(ErrorKind::Config, str("eval-batch is ", o.eval_batch), "give at least 1");
+  check_range("eval-samples", o.samples, 0, kMostCount);
+  check_range("eval-batch", o.eval_batch, 1, 1'000'000);
 }
 
 EventFields rouge_fields(const RougeScores& scores) {

@@ -88,6 +88,12 @@ TEST(Evaluation, IsShownBesideItsBaselines) {
   EXPECT_EQ(examples_text(rows, predictions, 1), "\ndialogue  A: b\n          B: c\nreference t\npredicted v\n");
 }
 
+TEST(Evaluation, ShowsNoEscapeCodesOfItsRows) {
+  const std::vector<SummarySample> rows = {{"0", "a\x1b[2J\nb", "\x1b]0;t\ac"}};
+  EXPECT_EQ(examples_text(rows, std::vector<std::string>{"\x1b[31md\re"}, 1),
+            "\ndialogue  a\n          b\nreference c\npredicted d e\n");
+}
+
 TEST(Evaluation, RefusesWhatIsNoNumberOfRows) {
   EXPECT_EQ(missing_fact(error_of([] { validate(EvaluateOptions{.samples = -1}); }).message(), {"eval-samples", "-1"}),
             "");

@@ -3,12 +3,14 @@
 #include <tandem/checkpoint.h>
 #include <tandem/error.h>
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "checkpoint/folder.h"
 #include "models/gpt2/hugging_face.h"
 #include "recipe/find_model.h"
 #include "recipe/model_files.h"
@@ -39,9 +41,21 @@ PromptFile load_prompt(const fs::path& folder) {
   return file;
 }
 
-Summarizer load_description(const fs::path& folder, const fs::path& from, std::optional<double> dropout) {
+// A parameter takes at least one byte: a model that its weights cannot fill is not allocated to find that out.
+void check_fills(const Gpt2Options& options, const std::string& config, std::uint64_t num_bytes) {
+  const std::int64_t count = num_parameters(options);
+  if (std::cmp_less_equal(count, num_bytes)) return;
+  fail(ErrorKind::Checkpoint,
+       str(config, " describes a model of ", count, " parameters (", shape_text(options), "), and its weights have ",
+           num_bytes, " bytes"),
+       "use config.json and model.safetensors of the same model");
+}
+
+Summarizer load_description(const fs::path& folder, const fs::path& from, std::optional<double> dropout,
+                            std::uint64_t num_weight_bytes) {
   const std::string config = (folder / kModelConfigFile).native();
   Gpt2Options options = read_hugging_face_config(read_regular_file(config), config);
+  check_fills(options, config, num_weight_bytes);
   options.dropout = dropout.value_or(options.dropout);
   Tokenizer tokenizer = Tokenizer::load(from);
   if (tokenizer.size() > options.vocabulary) {
@@ -74,17 +88,26 @@ fs::path tokenizer_folder(const fs::path& folder) { return find_description(fold
 
 namespace {
 
+std::uint64_t num_bytes_of(const NamedTensors& tensors) {
+  std::uint64_t count = 0;
+  for (const auto& [name, tensor] : tensors) count += tensor.nbytes();
+  return count;
+}
+
 Summarizer load_model(const fs::path& from, Weights weights, const fs::path& tokenizer, std::optional<double> dropout) {
   check_model(from);
   const auto run = find_description(from);
   const fs::path folder = run.value_or(from);
-  Summarizer model = load_description(folder, tokenizer.empty() ? folder : tokenizer_folder(tokenizer), dropout);
+  const fs::path checkpoint = run ? find_weights(from) : from;
+  const NamedTensors own = run ? NamedTensors() : load_folder_weights(from);
+  Summarizer model = load_description(folder, tokenizer.empty() ? folder : tokenizer_folder(tokenizer), dropout,
+                                      run ? fs::file_size(checkpoint / kModelFile) : num_bytes_of(own));
   if (run) {
-    model.weights = load_run_weights(*model.net, from, weights);
+    load_checkpoint_weights(*model.net, checkpoint, weights);
   } else {
-    load_hugging_face(model.net, load_folder_weights(from));
-    model.weights = from;
+    load_hugging_face(model.net, own);
   }
+  model.weights = checkpoint;
   return model;
 }
 

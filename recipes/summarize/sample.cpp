@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "base/check_range.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "recipe/run_commands.h"
@@ -27,9 +28,7 @@ void visit_fields(SampleOptions& o, Visitor&& field) {
   field("seed", o.generate.seed, "seed of sampling; used if the temperature is not 0");
 }
 
-void validate(const SampleOptions& o) {
-  if (o.count < 1) fail(ErrorKind::Config, str("count is ", o.count), "give at least 1");
-}
+void validate(const SampleOptions& o) { check_range("count", o.count, 1, 100'000); }
 
 std::string read_dialogue(const SampleOptions& o) {
   const auto text = o.dialogue.empty() ? read_all(STDIN_FILENO) : o.dialogue;

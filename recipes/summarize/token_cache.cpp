@@ -21,8 +21,18 @@ fs::path token_path(const fs::path& folder, const SampleEncoder& encoder, std::s
   return folder / content_key(all);
 }
 
-void make_token_file(const fs::path& path, SampleEncoder& encoder, std::span<const SummarySample> rows) {
-  if (fs::exists(path)) return;
+namespace {
+
+std::optional<std::string> why_unusable(const fs::path& path) {
+  try {
+    const TokenFile file(path);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
+void encode_to_file(const fs::path& path, SampleEncoder& encoder, std::span<const SummarySample> rows) {
   EncodingReport report{.num_rows = std::ssize(rows)};
   const std::int64_t cut_before = encoder.num_cut();
   const std::int64_t replaced_before = encoder.num_replaced();
@@ -42,6 +52,19 @@ void make_token_file(const fs::path& path, SampleEncoder& encoder, std::span<con
          "give a larger --context, or shorter summaries");
   }
   write_token_file(path, samples, report);
+}
+
+}  // namespace
+
+std::optional<std::string> make_token_file(const fs::path& path, SampleEncoder& encoder,
+                                           std::span<const SummarySample> rows) {
+  std::error_code unknown;
+  const bool is_there = fs::exists(fs::symlink_status(path, unknown));
+  const auto damage = is_there ? why_unusable(path) : std::nullopt;
+  if (is_there && !damage) return std::nullopt;
+  if (is_there) fs::remove_all(path, unknown);  // a file would be replaced, but not a folder or a pipe
+  encode_to_file(path, encoder, rows);
+  return damage;
 }
 
 }  // namespace tandem::summarize

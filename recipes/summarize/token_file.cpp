@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMagic = 0x314e454b4f544454;  // "TDTOKEN1"
+constexpr std::uint64_t kMagic = 0x324e454b4f544454;  // "TDTOKEN2"
 
 // The layout: this header; offsets of the samples among the ids, and the end; offsets of the summaries; the ids.
 struct Header {
@@ -27,7 +27,7 @@ struct Header {
   std::uint64_t num_samples = 0;
   std::uint64_t num_ids = 0;
   EncodingReport report;
-  std::uint64_t crc32c = 0;  // of the bytes after the header
+  std::uint64_t crc32c = 0;  // of all bytes but these
 };
 static_assert(sizeof(Header) % alignof(std::uint64_t) == 0);
 
@@ -53,18 +53,27 @@ std::span<const T> take(std::span<const std::byte>& bytes, std::uint64_t count) 
   return values;
 }
 
-std::span<const std::byte> map_file(const fs::path& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+std::uint64_t checksum(Header header, std::string_view rest) {
+  header.crc32c = 0;
+  return crc32c(rest, crc32c({reinterpret_cast<const char*>(&header), sizeof(Header)}));
+}
+
+}  // namespace
+
+void TokenFile::Unmap::operator()(const std::byte* memory) const { ::munmap(const_cast<std::byte*>(memory), size); }
+
+// Opening a pipe without O_NONBLOCK would wait for a program that writes to it.
+TokenFile::Memory TokenFile::map(const fs::path& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) fail_file(path, str("cannot be read: ", errno_text(errno)));
+  if (!S_ISREG(status.st_mode)) fail_file(path, "is not a file");
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size < sizeof(Header)) fail_file(path, "is cut off");
   void* memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) fail_file(path, str("cannot be mapped: ", errno_text(errno)));
-  return {static_cast<const std::byte*>(memory), size};
+  return {static_cast<const std::byte*>(memory), Unmap{size}};
 }
-
-}  // namespace
 
 std::string EncodingReport::text() const {
   const std::int64_t num_samples = num_rows - num_skipped;
@@ -87,25 +96,24 @@ std::string EncodingReport::skipped_text() const {
                           : str(num_skipped, " rows were left out, as their summary fills the context");
 }
 
-TokenFile::TokenFile(const fs::path& path) : bytes_(map_file(path)) {
+TokenFile::TokenFile(const fs::path& path) : memory_(map(path)) {
+  const std::span bytes(memory_.get(), memory_.get_deleter().size);
   Header header;
-  std::memcpy(&header, bytes_.data(), sizeof(Header));
+  std::memcpy(&header, bytes.data(), sizeof(Header));
   if (header.magic != kMagic) fail_file(path, "is no token file");
-  if (header.num_samples > bytes_.size() || header.num_ids > bytes_.size() || size_of(header) != bytes_.size()) {
+  if (header.num_samples > bytes.size() || header.num_ids > bytes.size() || size_of(header) != bytes.size()) {
     fail_file(path, "is cut off");
   }
-  std::span<const std::byte> rest = bytes_.subspan(sizeof(Header));
-  if (crc32c({reinterpret_cast<const char*>(rest.data()), rest.size()}) != header.crc32c) {
+  std::span<const std::byte> rest = bytes.subspan(sizeof(Header));
+  if (checksum(header, {reinterpret_cast<const char*>(rest.data()), rest.size()}) != header.crc32c) {
     fail_file(path, "has a wrong checksum");
   }
   offsets_ = take<std::uint64_t>(rest, header.num_samples + 1);
   begins_ = take<std::uint32_t>(rest, header.num_samples);
   ids_ = take<TokenId>(rest, header.num_ids);
   report_ = header.report;
-  content_key_ = str(header.crc32c, '-', bytes_.size());
+  content_key_ = str(header.crc32c, '-', bytes.size());
 }
-
-TokenFile::~TokenFile() { ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
 
 TokenFile::Sample TokenFile::get(std::int64_t index) const {
   return {ids_.subspan(offsets_[index], offsets_[index + 1] - offsets_[index]), begins_[index]};
@@ -128,7 +136,8 @@ void write_token_file(const fs::path& path, std::span<const EncodedSample> sampl
   }
   append_bytes(offsets, num_ids);
   const std::string rest = str(offsets, begins, ids);
-  const Header header{.num_samples = samples.size(), .num_ids = num_ids, .report = report, .crc32c = crc32c(rest)};
+  Header header{.num_samples = samples.size(), .num_ids = num_ids, .report = report};
+  header.crc32c = checksum(header, rest);
   std::string text;
   append_bytes(text, header);
   make_folders(kernel_files(), path.parent_path());

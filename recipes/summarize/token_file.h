@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,11 +31,8 @@ class TokenFile {
     std::int64_t summary_begin = 0;
   };
 
-  // A file that is incomplete or of another format is an Error.
+  // A file that is damaged, incomplete or of another format is an Error.
   explicit TokenFile(const std::filesystem::path& path);
-  TokenFile(const TokenFile&) = delete;
-  TokenFile& operator=(const TokenFile&) = delete;
-  ~TokenFile();
 
   std::int64_t size() const { return std::ssize(begins_); }
   Sample get(std::int64_t index) const;
@@ -44,7 +41,15 @@ class TokenFile {
   const std::string& content_key() const { return content_key_; }
 
  private:
-  std::span<const std::byte> bytes_;
+  struct Unmap {
+    std::size_t size = 0;
+    void operator()(const std::byte* memory) const;
+  };
+  using Memory = std::unique_ptr<const std::byte, Unmap>;
+
+  static Memory map(const std::filesystem::path& path);
+
+  Memory memory_;
   std::span<const std::uint64_t> offsets_;  // one more than samples
   std::span<const std::uint32_t> begins_;
   std::span<const TokenId> ids_;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <span>
 
+#include "base/check_range.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "recipe/output.h"
@@ -41,8 +42,8 @@ void validate(const TokenizerOptions& o) {
   if (fs::exists(o.output)) {
     fail(ErrorKind::Config, str("output is ", o.output, ", which exists already"), "name another, or remove it");
   }
-  if (o.size < 257) fail(ErrorKind::Config, str("size is ", o.size), "give at least 257: the bytes and <|endoftext|>");
-  if (o.min_count < 1) fail(ErrorKind::Config, str("min-count is ", o.min_count), "give at least 1");
+  check_range("size", o.size, 257, 1'000'000);  // at least the bytes and <|endoftext|>
+  check_range("min-count", o.min_count, 1, kMostCount);
 }
 
 void add_texts(Words& texts, const fs::path& path, const ColumnOptions& columns) {

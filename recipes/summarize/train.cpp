@@ -15,6 +15,7 @@ namespace tandem::summarize {
 namespace {
 
 void train(Accelerator& accelerator, const TrainOptions& options) {
+  check_memory(options, accelerator);
   const SummarySets sets = load_sets(options.data);
   Summarizer model = make_summarizer(accelerator, options, sets.train);
   const TokenFile tokens(prepare_tokens(accelerator, model.encoder, sets.train));

@@ -1,12 +1,15 @@
 #include "recipes/summarize/train_parts.h"
 
+#include <tandem/error.h>
 #include <tandem/sampler.h>
 
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/machine.h"
 #include "base/text.h"
+#include "monitor/numbers.h"
 #include "recipe/find_model.h"
 #include "recipe/model_files.h"
 #include "recipes/summarize/baselines.h"
@@ -54,6 +57,20 @@ Tokenizer make_tokenizer(Accelerator& accelerator, const TrainOptions& options, 
 
 }  // namespace
 
+// A model for GPUs is made on the host, too, but without gradients and the two moments of AdamW.
+void check_memory(const TrainOptions& options, Accelerator& accelerator) {
+  if (!options.init.empty()) return;
+  const std::uint64_t bytes_per_parameter = accelerator.device().is_cpu() ? 16 : 4;
+  const Bytes needed{static_cast<std::uint64_t>(num_parameters(options.model)) * bytes_per_parameter};
+  const Bytes memory = usable_memory();
+  const int num_ranks = accelerator.comm().world().local_size;
+  if (memory.count == 0 || needed.count <= memory.count / num_ranks) return;
+  fail(ErrorKind::Device,
+       str("a model of ", shape_text(options.model), " needs ", short_bytes(needed), " a rank, and this machine has ",
+           short_bytes(memory), " of memory for ", counted(num_ranks, "rank")),
+       "use fewer --layers, a smaller --width, --context or --vocabulary, or fewer ranks");
+}
+
 Summarizer make_summarizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows) {
   std::string constant = best_constant(rows);
   if (!options.init.empty()) {
@@ -69,7 +86,10 @@ Summarizer make_summarizer(Accelerator& accelerator, const TrainOptions& options
 
 fs::path prepare_tokens(Accelerator& accelerator, SampleEncoder& encoder, std::span<const SummarySample> rows) {
   fs::path path = token_path(accelerator.folder().parent_path() / ".tokens", encoder, rows);
-  if (accelerator.is_local_main_process()) make_token_file(path, encoder, rows);
+  if (accelerator.is_local_main_process()) {
+    const auto damage = make_token_file(path, encoder, rows);
+    if (damage) accelerator.print(str("cache      ", *damage, ": it was made again"));
+  }
   accelerator.wait_for_everyone();
   return path;
 }

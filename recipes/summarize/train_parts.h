@@ -17,6 +17,9 @@ namespace tandem::summarize {
 
 // The parts of a training run, set up before its first step. Every rank calls these.
 
+// An Error if the memory of this machine cannot hold the model that is to be trained from scratch.
+void check_memory(const TrainOptions& options, Accelerator& accelerator);
+
 // With the weights of --init, or random ones. Without a tokenizer, one is trained on the rows; a run that is resumed
 // keeps its own.
 Summarizer make_summarizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows);

@@ -1,12 +1,20 @@
 #include <tandem/error.h>
 
-#include <utility>
-
 #include "base/printable.h"
 #include "base/text.h"
 
 namespace tandem {
 namespace {
+
+// A message may quote any file. A backspace in it must not erase our own words.
+std::string cleaned(std::string_view text) { return printable_text(replace_all(std::string(text), "\b", "?")); }
+
+std::string shortened(std::string_view message) {
+  constexpr std::size_t kHead = 3000, kTail = 1000;
+  if (message.size() <= kHead + kTail) return cleaned(message);
+  return str(cleaned(message.substr(0, kHead)), " ... ", message.size() - kHead - kTail, " bytes ... ",
+             cleaned(message.substr(message.size() - kTail)));
+}
 
 std::string with_hint(const std::string& message, const std::string& hint) {
   return hint.empty() ? message : str(message, "\nhint: ", hint);
@@ -14,12 +22,13 @@ std::string with_hint(const std::string& message, const std::string& hint) {
 
 }  // namespace
 
-Error::Error(ErrorKind kind, std::string message, std::string hint)
-    : std::runtime_error(with_hint(message, hint)), kind_(kind), message_(std::move(message)), hint_(std::move(hint)) {}
+Error::Error(ErrorKind kind, const std::string& message, const std::string& hint)
+    : std::runtime_error(with_hint(shortened(message), cleaned(hint))),
+      kind_(kind),
+      message_(shortened(message)),
+      hint_(cleaned(hint)) {}
 
-void fail(ErrorKind kind, std::string message, std::string hint) {
-  throw Error(kind, std::move(message), std::move(hint));
-}
+void fail(ErrorKind kind, const std::string& message, const std::string& hint) { throw Error(kind, message, hint); }
 
 std::string_view kind_name(ErrorKind kind) {
   switch (kind) {

@@ -43,6 +43,21 @@ TEST(Error, OfAnotherTypeIsDescribedByItsText) {
   EXPECT_EQ(exit_code(std::runtime_error("boom")), 70);
 }
 
+TEST(Error, HasNoEscapeCodesWhateverItQuotes) {
+  const Error error(ErrorKind::Data, "no column 'a\x1b[2J\b!'", "did you mean '\x1b]0;c\ad'?");
+  EXPECT_EQ(error.message(), "no column 'a?!'");
+  EXPECT_EQ(error.hint(), "did you mean 'd'?");
+  EXPECT_STREQ(error.what(), "no column 'a?!'\nhint: did you mean 'd'?");
+}
+
+TEST(Error, StaysShortAndKeepsBothEnds) {
+  const Error error(ErrorKind::Data, "the field '" + std::string(10'000'000, 'x') + "' is too long", "cut it");
+  EXPECT_LT(error.message().size(), 4100U);
+  EXPECT_TRUE(error.message().starts_with("the field 'xxx"));
+  EXPECT_TRUE(error.message().ends_with("x' is too long"));
+  EXPECT_NE(error.message().find(" 9996024 bytes "), std::string::npos);
+}
+
 TEST(Error, HasTheExitCodesThatTheDocumentationLists) {
   EXPECT_EQ(exit_code(ErrorKind::Usage), 2);
   EXPECT_EQ(exit_code(ErrorKind::Config), 3);

@@ -1,8 +1,10 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <tandem/units.h>
 #include <unistd.h>
 
 #include <array>
@@ -36,6 +38,47 @@ fs::path link_target(const fs::path& path) {
   return real ? fs::path(real.get()) : fs::absolute(path);
 }
 
+bool is_regular(int fd) {
+  struct stat facts {};
+  return ::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+bool wait_for_input(int fd, std::chrono::milliseconds silence) {
+  pollfd stream{.fd = fd, .events = POLLIN, .revents = 0};
+  const int num_ready = ::poll(&stream, 1, static_cast<int>(silence.count()));
+  if (num_ready == 0) errno = ETIME;
+  return num_ready > 0 || (num_ready < 0 && errno == EINTR);
+}
+
+// With a limit on the silence, that of a stream that was opened without blocking.
+std::optional<std::string> read_chunks(int fd, std::size_t num_bytes,
+                                       std::optional<std::chrono::milliseconds> silence) {
+  std::string text;
+  std::array<char, 16384> chunk{};
+  while (!silence || wait_for_input(fd, *silence)) {
+    const ssize_t count = ::read(fd, chunk.data(), chunk.size());
+    if (count < 0 && (errno == EINTR || (errno == EAGAIN && silence))) continue;
+    if (count < 0) return std::nullopt;
+    if (count == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(count));
+    if (text.size() <= num_bytes) continue;
+    errno = EFBIG;
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void fail_to_read(const fs::path& path, ErrorKind kind, int error, const StreamLimits& limits = {}) {
+  const std::string what = str("cannot read ", path, ": ");
+  const char* const hint = "it is a pipe or a device: save its output as a file, and name that";
+  switch (error) {
+    case ETIME: fail(kind, str(what, "nothing was written to it for ", duration_text(limits.silence)), hint);
+    case EFBIG:
+      fail(kind, str(what, "it has more than ", bytes_text({limits.num_bytes}), ", perhaps without an end"), hint);
+    default: fail(kind, str(what, errno_text(error)), "check the path and its permissions");
+  }
+}
+
 // What is full: the inodes, or the space.
 std::string hint_of_full_disk(const fs::path& path, std::uint64_t num_bytes) {
   struct statvfs facts {};
@@ -45,10 +88,6 @@ std::string hint_of_full_disk(const fs::path& path, std::uint64_t num_bytes) {
   }
   return str("free some space: this file takes ", num_bytes, " bytes, and ", facts.f_bavail * facts.f_frsize,
              " are left in ", path.parent_path());
-}
-
-[[noreturn]] void fail_to_read(const fs::path& path, int error, ErrorKind kind) {
-  fail(kind, str("cannot read ", path, ": ", errno_text(error)), "check the path and its permissions");
 }
 
 }  // namespace
@@ -90,22 +129,15 @@ bool write_all(int fd, const FileContent& content) {
   return is_written;
 }
 
-std::optional<std::string> read_all(int fd) {
-  std::string text;
-  std::array<char, 16384> chunk{};
-  while (true) {
-    const ssize_t count = ::read(fd, chunk.data(), chunk.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return std::nullopt;
-    if (count == 0) return text;
-    text.append(chunk.data(), static_cast<std::size_t>(count));
-  }
-}
+std::optional<std::string> read_all(int fd, std::size_t num_bytes) { return read_chunks(fd, num_bytes, std::nullopt); }
 
-std::string read_file(const fs::path& path, ErrorKind kind) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  auto text = file ? read_all(file.get()) : std::nullopt;
-  if (!text) fail_to_read(path, errno, kind);
+// Opening a pipe without O_NONBLOCK would wait for a program that writes to it.
+std::string read_file(const fs::path& path, ErrorKind kind, const StreamLimits& limits) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  auto text = !file                    ? std::nullopt
+              : is_regular(file.get()) ? read_all(file.get(), std::string::npos)
+                                       : read_chunks(file.get(), limits.num_bytes, limits.silence);
+  if (!text) fail_to_read(path, kind, errno, limits);
   return *std::move(text);
 }
 
@@ -126,20 +158,20 @@ FileText read_regular(const fs::path& path, std::uint64_t limit) {
   const RegularFile file = open_regular(path);
   if (!file.fd) return {.text = std::nullopt, .error = file.error};
   if (file.size > limit) return {.text = std::nullopt, .error = EFBIG};
-  FileText result{.text = read_all(file.fd.get())};
+  FileText result{.text = read_all(file.fd.get(), std::string::npos)};
   if (!result.text) result.error = errno;
   return result;
 }
 
 std::string read_regular_file(const fs::path& path, ErrorKind kind) {
   FileText file = read_regular(path);
-  if (!file.text) fail_to_read(path, file.error, kind);
+  if (!file.text) fail_to_read(path, kind, file.error);
   return *std::move(file.text);
 }
 
 std::optional<std::string> read_optional_file(const fs::path& path, ErrorKind kind) {
   FileText file = read_regular(path);
-  if (!file.text && file.error != ENOENT) fail_to_read(path, file.error, kind);
+  if (!file.text && file.error != ENOENT) fail_to_read(path, kind, file.error);
   return std::move(file.text);
 }
 

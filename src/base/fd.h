@@ -2,6 +2,7 @@
 
 #include <tandem/error.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -57,11 +58,18 @@ struct FileContent {
 bool write_all(int fd, std::string_view text);
 bool write_all(int fd, const FileContent& content);
 
-// Reads up to the end of the stream; nothing on failure (errno says why).
-std::optional<std::string> read_all(int fd);
+// For a pipe or a device in place of a file: how long nothing may arrive, and how much may. Neither need have an end.
+struct StreamLimits {
+  std::chrono::milliseconds silence = std::chrono::minutes(1);
+  std::size_t num_bytes = std::size_t{1} << 30;
+};
+
+// Reads up to the end of the stream; nothing on failure (errno says why: EFBIG if there is more than `num_bytes`).
+std::optional<std::string> read_all(int fd, std::size_t num_bytes = StreamLimits().num_bytes);
 
 // The whole file; an Error of that kind if it cannot be read. It may be a pipe, as in `--config <(command)`.
-std::string read_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data);
+std::string read_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data,
+                      const StreamLimits& limits = {});
 
 // A regular file, opened for reading. A fifo is refused: to open or read one may take for ever.
 struct RegularFile {

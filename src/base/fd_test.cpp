@@ -158,5 +158,49 @@ TEST(ReadRegular, ReadsNothingButARegularFile) {
 
 TEST(ReadFile, RefusesAFolder) { EXPECT_THROW(read_file("/tmp"), Error); }
 
+// A pipe with a name.
+std::string make_fifo(const TempFolder& folder) {
+  const std::string path = folder.path() + "/fifo";
+  EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  return path;
+}
+
+TEST(ReadFile, WaitsForAPipeThatNobodyWritesToNoLongerThanItsLimit) {
+  const TempFolder folder;
+  const std::string path = make_fifo(folder);
+  EXPECT_EQ(read_if_there(path), std::nullopt);
+  const StreamLimits limits{.silence = std::chrono::milliseconds(50)};
+  const Error error = error_of([&] { read_file(path, ErrorKind::Config, limits); });
+  EXPECT_EQ(error.kind(), ErrorKind::Config);
+  EXPECT_TRUE(says(error.message(), {path, "50ms"}));
+  EXPECT_TRUE(says(error.hint(), {"file"}));
+  const Fd writer(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  write_all(writer.get(), "a");
+  EXPECT_TRUE(says(error_of([&] { read_file(path, ErrorKind::Config, limits); }).message(), {path, "50ms"}));
+}
+
+TEST(ReadFile, TakesAllThatIsWrittenToAPipe) {
+  const TempFolder folder;
+  const std::string path = make_fifo(folder);
+  const std::string text(300'000, 'x');  // more than a pipe holds
+  std::thread writer([&] {
+    const Fd pipe(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    EXPECT_TRUE(write_all(pipe.get(), text));
+  });
+  EXPECT_EQ(read_file(path), text);
+  writer.join();
+}
+
+TEST(ReadFile, StopsAtALimitWhereAStreamHasNoEnd) {
+  const StreamLimits limits{.num_bytes = 1 << 20};
+  const Error error = error_of([&] { read_file("/dev/zero", ErrorKind::Data, limits); });
+  EXPECT_TRUE(says(error.message(), {"/dev/zero", "1MiB"}));
+  EXPECT_EQ(read_if_there("/dev/zero"), std::nullopt);
+  EXPECT_EQ(read_file("/dev/null"), "");
+  const Fd zeros(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(read_all(zeros.get(), 1000), std::nullopt);
+  EXPECT_EQ(errno, EFBIG);
+}
+
 }  // namespace
 }  // namespace tandem

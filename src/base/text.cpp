@@ -162,11 +162,14 @@ std::optional<unsigned long long> to_unsigned(std::string_view text) { return to
 bool is_utf8(std::string_view text) { return valid_utf8_prefix(text) == text.size(); }
 
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t kLongest = 200;  // nobody types more, and the distance takes the square of it
+  if (word.size() > kLongest) return std::nullopt;
   const std::string ending = str('.', word);
   std::optional<std::string> best;
   std::size_t fewest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.ends_with(ending)) return candidate;
+    if (candidate.size() >= word.size() + fewest) continue;
     const std::size_t slips = edit_distance(word, candidate);
     if (slips >= fewest) continue;
     fewest = slips;

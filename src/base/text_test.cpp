@@ -36,6 +36,7 @@ TEST(Fixed, RoundsToTheGivenDecimals) {
 TEST(JoinSome, ListsTenPartsAndCountsTheRest) {
   std::vector<std::string> names(10, "a");
   EXPECT_EQ(join_some(names, "; "), "a; a; a; a; a; a; a; a; a; a");
+  EXPECT_EQ(join_some(std::vector<std::string>{}, ", "), "");
   names.resize(1'000'000, "b");
   EXPECT_EQ(join_some(names, ", "), "a, a, a, a, a, a, a, a, a, a, ... and 999990 more");
   EXPECT_EQ(join_some(std::vector<std::string>{std::string(1000, 'x'), "y"}, " "), std::string(200, 'x') + "... y");
@@ -94,6 +95,12 @@ TEST(IsUtf8, RefusesMalformedBytes) {
   EXPECT_FALSE(is_utf8("\xED\xA0\x80"));      // a surrogate
   EXPECT_FALSE(is_utf8("\xF4\x90\x80\x80"));  // above U+10FFFF
   EXPECT_FALSE(is_utf8("\xE4\xB8"));          // truncated
+}
+
+TEST(Nearest, TakesNoTimeForLongNames) {
+  const std::string name(10'000'000, 'x');
+  EXPECT_EQ(nearest("xx", std::vector<std::string>{name, "xy"}), "xy");
+  EXPECT_EQ(nearest(name, std::vector<std::string>{name + "y"}), std::nullopt);
 }
 
 TEST(Nearest, FindsTheWordWithTheSmallestEditDistance) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/check_range.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/text.h"
@@ -29,7 +30,7 @@ void visit_fields(StopOptions& o, Visitor&& field) {
 }
 
 void validate(const StopOptions& options) {
-  if (options.timeout >= std::chrono::milliseconds(0)) return;
+  if (options.timeout >= std::chrono::milliseconds(0)) return check_duration("timeout", options.timeout, {});
   fail(ErrorKind::Config, str("timeout is ", duration_text(options.timeout), ", must not be negative"), "try 45s");
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <limits>
 
+#include "base/check_range.h"
 #include "base/text.h"
 #include "comm/choose_transport.h"
 #include "comm/store.h"
@@ -115,6 +116,11 @@ class Communicator::Turn {
  private:
   std::atomic<bool>& busy_;
 };
+
+void validate(const CommOptions& o) {
+  check_duration("timeout", o.timeout, std::chrono::milliseconds(1));
+  check_duration("join-timeout", o.join_timeout, std::chrono::milliseconds(1));
+}
 
 Communicator Communicator::join(const CommOptions& options) {
   static std::atomic<bool> has_joined = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/check_range.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "data/worker_threads.h"
@@ -20,11 +21,9 @@ std::string sentence_of(const BadSample& bad) {
 }  // namespace
 
 void validate(const LoaderOptions& options) {
-  if (options.workers < -1 || options.prefetch < 0 || options.skip_bad < 0) {
-    fail(ErrorKind::Config,
-         str("loader: workers is ", options.workers, ", prefetch ", options.prefetch, ", skip-bad ", options.skip_bad),
-         "workers must be at least -1, the others at least 0");
-  }
+  check_range("workers", options.workers, -1, 1024);
+  check_range("prefetch", options.prefetch, 0, 1024);  // each is a step in memory
+  check_range("skip-bad", options.skip_bad, 0, kMostCount);
 }
 
 int count_workers(const LoaderOptions& options) {

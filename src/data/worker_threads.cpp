@@ -1,14 +1,29 @@
 #include "data/worker_threads.h"
 
+#include <tandem/error.h>
+
+#include <system_error>
 #include <utility>
+
+#include "base/text.h"
 
 namespace tandem {
 
 WorkerThreads::WorkerThreads(int count) {
-  for (int i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    const std::size_t num_started = threads_.size();
+    end();
+    fail(ErrorKind::Config,
+         str("workers is ", count, ", but only ", num_started, " threads could be started: ", error.code().message()),
+         "use fewer --workers, or raise the limits on processes and memory (ulimit -u, ulimit -v)");
+  }
 }
 
-WorkerThreads::~WorkerThreads() {
+WorkerThreads::~WorkerThreads() { end(); }
+
+void WorkerThreads::end() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;

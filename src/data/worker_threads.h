@@ -10,7 +10,8 @@
 namespace tandem {
 
 // A thread pool that starts tasks in the order of `add`; with 0 threads, `add` runs the task itself. The destructor
-// waits for tasks that have started and discards the others. Tasks must not throw.
+// waits for tasks that have started and discards the others. Tasks must not throw. More threads than the system allows
+// are an Error.
 class WorkerThreads {
  public:
   explicit WorkerThreads(int count);
@@ -23,6 +24,7 @@ class WorkerThreads {
 
  private:
   void work();
+  void end();
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,12 +1,19 @@
 #include "data/worker_threads.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <latch>
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include "base/error_test.h"
+#include "base/fd.h"
+#include "base/text.h"
 
 namespace tandem {
 namespace {
@@ -79,6 +86,25 @@ TEST(WorkerThreads, ForgetWhatWaits) {
   threads.add([&] { last.count_down(); });
   last.wait();
   EXPECT_FALSE(has_begun);
+}
+
+// In an address space with room for some threads, but not for all of these.
+[[noreturn]] void start_too_many() {
+  const auto num_pages = static_cast<rlim_t>(to_integer(split(read_file("/proc/self/statm"), ' ').front()).value());
+  const rlim_t room = num_pages * static_cast<rlim_t>(::getpagesize()) + (rlim_t{512} << 20);
+  const rlimit limit{.rlim_cur = room, .rlim_max = room};
+  ::setrlimit(RLIMIT_AS, &limit);
+  const Error error = error_of([] { const WorkerThreads threads(1000); });
+  write_all(STDERR_FILENO, error.what());
+  ::_exit(exit_code(error));
+}
+
+TEST(WorkerThreadsDeathTest, MoreThanTheSystemAllowsAreAnErrorThatCountsThem) {
+  if (::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr || ::dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr) {
+    GTEST_SKIP() << "a sanitizer needs more address space";
+  }
+  EXPECT_EXIT(start_too_many(), testing::ExitedWithCode(3),
+              "workers is 1000, .*only [1-9][0-9]* threads.*\n.*--workers");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "monitor/numbers.h"
 
@@ -22,7 +23,7 @@ std::string labelled(const std::vector<Entry>& entries) {
   for (const auto& [label, text] : entries) {
     if (trim(text).empty()) continue;
     const std::string indent = str('\n', std::string(width, ' '));
-    lines += str(pad_right(label, width), replace_all(std::string(trim(text)), "\n", indent), '\n');
+    lines += str(pad_right(label, width), replace_all(printable_text(trim(text)), "\n", indent), '\n');
   }
   return lines;
 }

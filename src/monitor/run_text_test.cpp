@@ -30,6 +30,13 @@ TEST(RunStart, SaysWhatDecidesTheResult) {
             "watch      tensorboard --logdir runs/demo\n");
 }
 
+TEST(RunStart, ShowsNoEscapeCodesOfAFileOrAName) {
+  RunStart start;
+  start.settings = "prefix  \x1b[2Ja\a  run.yaml:1\n";
+  start.folder = "runs/\x1b]0;title\ab";
+  EXPECT_EQ(start_text(start), "settings   prefix  a?  run.yaml:1\nfolder     runs/b\n");
+}
+
 TEST(RunStart, FoldsRanksOnEqualDevicesAndLeavesOutWhatIsUnknown) {
   EXPECT_EQ(start_text({.devices = {"cpu (2 threads)", "cpu (2 threads)", "cpu (1 thread)", "cpu (2 threads)"}}),
             "ranks      ranks 0, 1, 3 on cpu (2 threads)\n"

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/check_range.h"
 #include "base/text.h"
 #include "monitor/numbers.h"
 #include "monitor/throughput.h"
@@ -72,7 +73,8 @@ Peak measured_peak(double flops_per_second, std::string_view device_name) {
 }
 
 void validate(const PeakOptions& options) {
-  if (options.peak_tflops.value_or(1) > 0) return;
+  const double peak = options.peak_tflops.value_or(1);
+  if (peak > 0 && peak <= kMostNumber) return;
   fail(ErrorKind::Config, str("peak-tflops is ", *options.peak_tflops), "give a positive number, or omit it");
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check_range.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -25,8 +26,8 @@ std::optional<Tensor> if_defined(const Tensor& tensor) {
 void validate(const AdamWOptions& o) {
   check_setting(o.beta1 >= 0 && o.beta1 < 1, str("beta1 is ", o.beta1, "; it must be at least 0 and below 1"));
   check_setting(o.beta2 >= 0 && o.beta2 < 1, str("beta2 is ", o.beta2, "; it must be at least 0 and below 1"));
-  check_setting(o.eps >= 0, str("eps is ", o.eps, "; it must not be negative"));
-  check_setting(o.weight_decay >= 0, str("weight-decay is ", o.weight_decay, "; it must not be negative"));
+  check_range("eps", o.eps, 0, kMostNumber);
+  check_range("weight-decay", o.weight_decay, 0, kMostNumber);
 }
 
 AdamW::AdamW(const torch::nn::Module& module, const AdamWOptions& options)
@@ -56,7 +57,7 @@ void validate(const SgdOptions& o) {
   check_setting(o.momentum >= 0 && o.momentum < 1,
                 str("momentum is ", o.momentum, "; it must be at least 0 and below 1"));
   check_setting(!o.nesterov || o.momentum > 0, "nesterov is set, but momentum is 0");
-  check_setting(o.weight_decay >= 0, str("weight-decay is ", o.weight_decay, "; it must not be negative"));
+  check_range("weight-decay", o.weight_decay, 0, kMostNumber);
 }
 
 Sgd::Sgd(const torch::nn::Module& module, const SgdOptions& options)

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/check_range.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -35,12 +36,12 @@ double between(double low, double high, double share) { return low + (high - low
 }  // namespace
 
 void validate(const ScheduleOptions& o) {
-  check_schedule_setting(o.warmup_steps >= 0, str("warmup-steps is ", o.warmup_steps, "; it must not be negative"),
-                         "0 means no warm-up");
+  check_range("warmup-steps", o.warmup_steps, 0, kMostCount);
   check_schedule_setting(o.min_factor >= 0 && o.min_factor <= 1,
                          str("min-factor is ", o.min_factor, "; it must be between 0 and 1"),
                          "it is a fraction of the peak, not a learning rate");
-  check_schedule_setting(o.power > 0, str("power is ", o.power, "; it must be above 0"), "a typical value is 0.9");
+  check_schedule_setting(o.power > 0 && o.power <= kMostNumber, str("power is ", o.power, "; it must be above 0"),
+                         "a typical value is 0.9");
 }
 
 double learning_rate(const ScheduleOptions& options, double peak, std::int64_t step, std::int64_t num_steps) {
@@ -64,6 +65,7 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t s
 }
 
 void validate(const LrScalingOptions& o) {
+  check_range("reference-batch", o.reference_batch, 0, kMostCount);
   check_schedule_setting(o.rule == ScaleLr::Off || o.reference_batch > 0,
                          str("scale-lr is set, but reference-batch is ", o.reference_batch),
                          "set --reference-batch N: the global batch size for which the learning rate was tuned");

@@ -4,14 +4,15 @@
 
 #include <cmath>
 
+#include "base/check_range.h"
 #include "base/json.h"
 #include "base/text.h"
 
 namespace tandem {
 
 void validate(const CadenceOptions& o) {
-  if (o.eval_every < 0) fail(ErrorKind::Config, str("eval-every is ", o.eval_every), "give 0 or more");
-  if (o.patience < 0) fail(ErrorKind::Config, str("patience is ", o.patience), "give 0 or more");
+  check_range("eval-every", o.eval_every, 0, kMostCount);
+  check_range("patience", o.patience, 0, kMostCount);
   if (o.patience > 0 && o.eval_every == 0) {
     fail(ErrorKind::Config,
          str("patience is ", o.patience, ", but eval-every is 0: there is one evaluation, at the end"),

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
+#include "base/check_range.h"
 #include "base/text.h"
 
 namespace tandem {
 
 void validate(const OptimizeOptions& o) {
-  if (!(o.lr >= 0)) fail(ErrorKind::Config, str("lr is ", o.lr), "give 0 or more");
-  if (!(o.clip >= 0)) fail(ErrorKind::Config, str("clip is ", o.clip), "give 0 or more");
+  check_range("lr", o.lr, 0, kMostNumber);
+  check_range("clip", o.clip, 0, kMostNumber);
 }
 
 void check_schedule(const OptimizeOptions& options, const TrainingOptions& training, std::int64_t steps_per_epoch) {

@@ -65,6 +65,12 @@ bool has_average(const std::filesystem::path& checkpoint, const WeightChoice& ch
 std::filesystem::path load_run_weights(torch::nn::Module& module, const std::filesystem::path& from, Weights weights,
                                        WeightChoice choice) {
   std::filesystem::path path = find_weights(from);
+  load_checkpoint_weights(module, path, weights, std::move(choice));
+  return path;
+}
+
+void load_checkpoint_weights(torch::nn::Module& module, const std::filesystem::path& path, Weights weights,
+                             WeightChoice choice) {
   choice.is_averaged = weights == Weights::Averaged || (weights == Weights::Auto && has_average(path, choice));
   Checkpoint checkpoint;
   if (choice.is_averaged) {
@@ -73,7 +79,6 @@ std::filesystem::path load_run_weights(torch::nn::Module& module, const std::fil
     checkpoint.model = load_safetensors(path / kModelFile);
   }
   copy_into(named_tensors(module), weights_of(checkpoint, choice));
-  return path;
 }
 
 NamedTensors load_folder_weights(const std::filesystem::path& folder) {

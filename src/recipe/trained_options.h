@@ -75,6 +75,10 @@ std::string weights_key(const torch::nn::Module& module);
 std::filesystem::path load_run_weights(torch::nn::Module& module, const std::filesystem::path& from,
                                        Weights weights = Weights::Auto, WeightChoice choice = {});
 
+// The same from the folder of a checkpoint, as find_weights() returns it.
+void load_checkpoint_weights(torch::nn::Module& module, const std::filesystem::path& checkpoint,
+                             Weights weights = Weights::Auto, WeightChoice choice = {});
+
 // The weights of a Hugging Face model folder: those of one file, or of the shards that an index lists.
 NamedTensors load_folder_weights(const std::filesystem::path& folder);
 

@@ -3,15 +3,20 @@
 #include <tandem/error.h>
 
 #include <algorithm>
+#include <array>
+#include <unordered_set>
 #include <utility>
 
 #include "base/fd.h"
+#include "base/machine.h"
 #include "base/text.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::size_t kMaxColumns = 16'384;  // as in a spreadsheet
+constexpr std::size_t kMaxRow = std::size_t{64} << 20;
 
 bool ends_field(char c) { return c == ',' || c == '\n' || c == '\r'; }
 
@@ -28,6 +33,38 @@ std::string place_text(std::string_view name, std::size_t row, std::size_t line)
   return str(name, ", row ", row, " (line ", line, ')');
 }
 
+// Files that are no text, by their first bytes.
+struct PackedFormat {
+  std::string_view begin;
+  std::string_view name;
+  std::string_view unpack;  // the command
+};
+constexpr std::array<PackedFormat, 5> kPackedFormats{{{"\x1F\x8B", "gzip", "gunzip -k"},
+                                                      {"PK\x03\x04", "zip", "unzip"},
+                                                      {"BZh", "bzip2", "bunzip2 -k"},
+                                                      {"\xFD"
+                                                       "7zXZ",
+                                                       "xz", "unxz -k"},
+                                                      {"\x28\xB5\x2F\xFD", "zstd", "unzstd"}}};
+
+void check_is_text(std::string_view text, std::string_view name) {
+  const auto* const format =
+      std::ranges::find_if(kPackedFormats, [&](const PackedFormat& packed) { return text.starts_with(packed.begin); });
+  if (format == kPackedFormats.end()) return;
+  fail(ErrorKind::Data, str(name, " is compressed with ", format->name, ", not a CSV text"),
+       str("unpack it first: `", format->unpack, ' ', shell_quoted(name), '`'));
+}
+
+// The table is kept in memory as a whole.
+void check_size(const std::filesystem::path& path) {
+  std::error_code unknown;
+  const std::uint64_t size = std::filesystem::is_regular_file(path, unknown) ? std::filesystem::file_size(path) : 0;
+  const std::uint64_t memory = usable_memory().count;
+  if (memory == 0 || size <= memory) return;
+  fail(ErrorKind::Data, str(path, " has ", size, " bytes, and this machine has ", memory, " bytes of memory"),
+       "split it into several files, or keep only the columns and rows that are needed");
+}
+
 // A one-pass parser. Quotes are removed in place, so that every field is a view into the text.
 class CsvParser {
  public:
@@ -40,12 +77,14 @@ class CsvParser {
     while (skip_line_end()) continue;
     if (at_ == text_.size()) return false;
     ++row_;
+    row_begin_ = at_;
     row_line_ = line_;
     columns_ = columns;
     column_ = 0;
     do {
       fields.push_back(at_ < text_.size() && text_[at_] == '"' ? quoted_field() : plain_field());
       ++column_;
+      check_bounds(columns.empty());
     } while (skip(','));
     skip_line_end();
     return true;
@@ -59,6 +98,16 @@ class CsvParser {
   }
 
  private:
+  void check_bounds(bool is_header) const {
+    if (is_header && column_ > kMaxColumns) {
+      refuse(str("there are more than ", kMaxColumns, " columns"),
+             "check that it is a CSV, and keep the columns needed");
+    }
+    if (at_ - row_begin_ > kMaxRow) {
+      refuse("the row has more than 64 MiB", "check the line ends, and look for a quote that is not closed");
+    }
+  }
+
   bool skip(char c) {
     if (at_ == text_.size() || text_[at_] != c) return false;
     ++at_;
@@ -123,6 +172,7 @@ class CsvParser {
   std::size_t at_ = 0;
   std::size_t line_ = 1;
   std::size_t row_ = 0;
+  std::size_t row_begin_ = 0;
   std::size_t row_line_ = 1;
   std::size_t column_ = 0;
 };
@@ -132,12 +182,12 @@ std::vector<std::string> read_header(CsvParser& parser, std::string_view name) {
   if (!parser.read_record(names, {})) {
     fail(ErrorKind::Data, str(name, " is empty"), "its first row must name the columns");
   }
-  std::vector<std::string> columns(names.begin(), names.end());
-  for (auto column = columns.begin(); column != columns.end(); ++column) {
-    if (std::find(columns.begin(), column, *column) == column) continue;
-    parser.refuse(str("there are two columns '", *column, "'"), "give each column a name of its own");
+  std::unordered_set<std::string_view> known;
+  for (const std::string_view column : names) {
+    if (known.insert(column).second) continue;
+    parser.refuse(str("there are two columns '", column, "'"), "give each column a name of its own");
   }
-  return columns;
+  return {names.begin(), names.end()};
 }
 
 void check_count(const CsvParser& parser, std::span<const std::string> columns) {
@@ -172,12 +222,16 @@ void append_row(std::string& text, std::span<const std::string> fields) {
 
 }  // namespace
 
-CsvTable CsvTable::read(const std::filesystem::path& path) { return {read_file(path), path.string()}; }
+CsvTable CsvTable::read(const std::filesystem::path& path) {
+  check_size(path);
+  return {read_file(path), path.string()};
+}
 
 CsvTable CsvTable::parse(std::string text, std::string name) { return {std::move(text), std::move(name)}; }
 
 CsvTable::CsvTable(std::string text, std::string name)
     : name_(std::move(name)), text_(std::make_unique<std::string>(std::move(text))) {
+  check_is_text(*text_, name_);
   CsvParser parser(*text_, name_);
   columns_ = read_header(parser, name_);
   while (parser.read_record(fields_, columns_)) {

@@ -116,6 +116,53 @@ TEST(Csv, RefusesAnEmptyFileAndAColumnThatIsThereTwice) {
   EXPECT_TRUE(says(refusal("a,b,a\n").message(), {"t.csv", "row 1", "line 1", "'a'"}));
 }
 
+TEST(Csv, RefusesMoreColumnsThanASpreadsheetHas) {
+  std::string most = "c0", row = "x";
+  for (int i = 1; i < 16'384; ++i) {
+    most += str(",c", i);
+    row += ",x";
+  }
+  EXPECT_EQ(CsvTable::parse(str(most, '\n', row, '\n'), "t.csv").column("c16383")[0], "x");
+  const Error error = refusal(str(most, std::string(1'000'000, ',')));
+  EXPECT_EQ(error.kind(), ErrorKind::Data);
+  EXPECT_TRUE(says(error.message(), {"t.csv", "row 1", "line 1", "16384 columns"}));
+  EXPECT_LT(error_of([&] { CsvTable::parse(most, "t.csv").column("text"); }).message().size(), 200U);
+}
+
+TEST(Csv, RefusesARowWithoutAnEnd) {
+  const std::string many(80'000'000, 'x');
+  for (const std::string& row : {many, str('"', many, '"'), replace_all(std::string(40'000'000, 'x'), "xx", "x,")}) {
+    const Error error = refusal(str("a\nb\n", row));
+    EXPECT_EQ(error.kind(), ErrorKind::Data);
+    EXPECT_TRUE(says(error.message(), {"t.csv", "row 3", "line 3"}));
+  }
+  EXPECT_TRUE(says(refusal(str("a\nb\n", many)).message(), {"64 MiB"}));
+}
+
+TEST(Csv, NamesTheCommandThatUnpacksACompressedFile) {
+  using namespace std::string_view_literals;
+  const std::vector<std::pair<std::string_view, std::string_view>> files = {{"\x1F\x8B\x08\0"sv, "`gunzip -k t.csv`"},
+                                                                            {"PK\x03\x04"sv, "`unzip t.csv`"},
+                                                                            {"BZh91AY"sv, "`bunzip2 -k t.csv`"},
+                                                                            {"\xFD\x37zXZ\0"sv, "`unxz -k t.csv`"},
+                                                                            {"\x28\xB5\x2F\xFD\0"sv, "`unzstd t.csv`"}};
+  for (const auto& [begin, command] : files) {
+    const Error error = refusal(begin);
+    EXPECT_EQ(error.kind(), ErrorKind::Data);
+    EXPECT_TRUE(says(error.message(), {"t.csv", "compressed"}));
+    EXPECT_TRUE(says(error.hint(), {command}));
+  }
+}
+
+TEST(Csv, RefusesAFileThatIsLargerThanTheMemoryBeforeItIsRead) {
+  const TempFolder folder;
+  const std::string path = folder.add("t.csv", "a\n");
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 43);  // with holes, so that it takes no space
+  const Error error = error_of([&] { CsvTable::read(path); });
+  EXPECT_EQ(error.kind(), ErrorKind::Data);
+  EXPECT_TRUE(says(error.message(), {path, "8796093022208 bytes", "memory"}));
+}
+
 TEST(Csv, SuggestsTheColumnThatWasMeant) {
   const CsvTable table = CsvTable::parse("id,dialogue,summary\n", "t.csv");
   const Error slip = error_of([&] { table.column("sumary"); });

@@ -1,20 +1,24 @@
 #include <tandem/error.h>
 #include <tandem/run_options.h>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 #include <vector>
 
+#include "base/check_range.h"
 #include "base/nearest_multiples.h"
 #include "base/text.h"
 
 namespace tandem {
 namespace {
 
-void check_size(const std::optional<std::int64_t>& value, const char* name) {
-  constexpr std::int64_t kMost = 1'000'000'000;
-  if (value && *value < 1) fail(ErrorKind::Config, str(name, " is ", *value), "give at least 1");
-  if (value && *value > kMost) fail(ErrorKind::Config, str(name, " is ", *value), str("give at most ", kMost));
+// So that the samples of a step can be counted, whatever the number of ranks.
+void check_product(const BatchOptions& options, const std::optional<std::int64_t>& factor, const char* name) {
+  if (!factor || options.batch_size <= kMostCount / *factor) return;
+  fail(ErrorKind::Config,
+       str("batch-size is ", options.batch_size, " and ", name, ' ', *factor, ": too many samples a step"),
+       str("their product may be at most ", kMostCount));
 }
 
 void check_together(const BatchOptions& options) {
@@ -49,11 +53,12 @@ bool is_subtree(std::int64_t num_shards, std::int64_t num_ranks) {
 std::int64_t shards_per_rank(std::int64_t num_shards, int num_ranks) {
   if (is_subtree(num_shards, num_ranks)) return num_shards / num_ranks;
   std::vector<std::string> fits;
-  for (std::int64_t ranks = 1; ranks <= num_shards; ++ranks) {
+  constexpr std::int64_t kMostRanks = 4096;
+  for (std::int64_t ranks = 1; ranks <= std::min(num_shards, kMostRanks); ++ranks) {
     if (is_subtree(num_shards, ranks)) fits.push_back(str(ranks));
   }
   fail(ErrorKind::Config, str(num_shards, " shards cannot be split over ", num_ranks, " ranks without changing bits"),
-       str("use ", join(fits, ", "), " ranks, or --shards ", num_ranks, " times a power of two"));
+       str("use ", join_some(fits, ", "), " ranks, or --shards ", num_ranks, " times a power of two"));
 }
 
 }  // namespace
@@ -65,10 +70,12 @@ std::string BatchPlan::text() const {
 }
 
 void validate(const BatchOptions& options) {
-  check_size(options.batch_size, "--batch-size");
-  check_size(options.accumulate, "--accumulate");
-  check_size(options.global_batch, "--global-batch");
-  check_size(options.shards, "--shards");
+  check_range("batch-size", options.batch_size, 1, kMostCount);
+  check_range("accumulate", options.accumulate.value_or(1), 1, kMostCount);
+  check_range("global-batch", options.global_batch.value_or(1), 1, kMostCount);
+  check_range("shards", options.shards.value_or(1), 1, kMostCount);
+  check_product(options, options.accumulate, "accumulate");
+  check_product(options, options.shards, "shards");
   check_together(options);
 }
 

@@ -60,8 +60,13 @@ TEST(BatchPlan, RefusesWhatContradictsItself) {
       says(error({.accumulate = 2, .global_batch = 4}, 1), {"--accumulate", "--global-batch", " | ", "--accumulate"}));
   EXPECT_TRUE(says(error({.batch_size = 4, .global_batch = 64, .shards = 8}, 2),
                    {"64", "8 shards of 4", " | ", "--global-batch", "32"}));
-  EXPECT_TRUE(says(error({.batch_size = 0}, 1), {"--batch-size is 0", " | ", "1"}));
-  EXPECT_TRUE(says(error({.shards = -1}, 1), {"--shards is -1", " | ", "1"}));
+  EXPECT_TRUE(says(error({.batch_size = 0}, 1), {"batch-size is 0", " | ", "1"}));
+  EXPECT_TRUE(says(error({.shards = -1}, 1), {"shards is -1", " | ", "1"}));
+  EXPECT_TRUE(
+      says(error({.batch_size = 100'000, .accumulate = 100'000}, 1), {"batch-size is 100000", "accumulate 100000"}));
+  EXPECT_TRUE(says(error({.batch_size = 1'000'000'000, .shards = 2}, 1), {"batch-size is 1000000000", "shards 2"}));
+  EXPECT_TRUE(says(error({.batch_size = 1, .shards = 999'999'999}, 2), {"999999999 shards", " | ", "use 1 ranks"}));
+  EXPECT_TRUE(says(error({.batch_size = 1, .shards = 3 << 20}, 5), {"3145728 shards", " | ", "1, 3, 6, 12", "2 more"}));
 }
 
 }  // namespace

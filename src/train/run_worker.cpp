@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "train/run_files.h"
@@ -61,8 +62,9 @@ void keep_freed_memory() {
   ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
 }
 
+// A file gets every byte; a terminal none that could change more than the text on it.
 void print(const std::string& text) {
-  if (write_all(STDOUT_FILENO, text)) return;
+  if (write_all(STDOUT_FILENO, ::isatty(STDOUT_FILENO) == 1 ? printable_text(text) : text)) return;
   fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is sent");
 }
 

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/check_range.h"
+#include "base/control_page.h"
 #include "base/devices.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -86,9 +88,7 @@ bool are_devices(const std::string& wanted, const WorkerEnv& env, const std::vec
 
 }  // namespace
 
-void validate(const RankOptions& o) {
-  if (o.nproc.value_or(1) < 1) fail(ErrorKind::Config, str("nproc is ", *o.nproc), "give at least 1");
-}
+void validate(const RankOptions& o) { check_range("nproc", o.nproc.value_or(1), 1, ControlPage::kMaxRanks); }
 
 void launch_if_needed(const RankOptions& options, const std::vector<std::string>& command, const WorkerEnv& env,
                       const std::function<Variables()>& prepare) {

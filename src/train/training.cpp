@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check_range.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
@@ -149,18 +150,12 @@ void on_first_rank(Communicator& comm, const Action& action) {
 }  // namespace
 
 void validate(const TrainingOptions& o) {
-  const auto check = [](const char* name, std::int64_t value, std::int64_t least, std::int64_t most = 1'000'000'000) {
-    if (value < least) fail(ErrorKind::Config, str(name, " is ", value), str("give at least ", least));
-    if (value > most) fail(ErrorKind::Config, str(name, " is ", value), str("give at most ", most));
-  };
-  check("epochs", o.epochs, 1);
-  check("max-steps", o.max_steps.value_or(0), 0);
-  check("threads", o.threads.value_or(1), 1, 1024);
-  check("save-every", o.save_every, 0);
-  if (o.stop_at && o.stop_at->count() < 0) {
-    fail(ErrorKind::Config, "stop-at is negative", "give a time such as 11h30m");
-  }
-  check("keep-last", o.retention.keep_last, 0);
+  check_range("epochs", o.epochs, 1, kMostCount);
+  check_range("max-steps", o.max_steps.value_or(1), 1, kMostCount);
+  check_range("threads", o.threads.value_or(1), 1, 1024);
+  check_range("save-every", o.save_every, 0, kMostCount);
+  check_duration("stop-at", o.stop_at.value_or(std::chrono::minutes(1)), std::chrono::milliseconds(0));
+  check_range("keep-last", o.retention.keep_last, 0, kMostCount);
 }
 
 struct Training::Run {

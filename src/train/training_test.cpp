@@ -368,7 +368,7 @@ TEST(Training, KeepsTheBestByItsMetric) {
 TEST(Training, BeginsTheAverageAnewWithNewWeights) {
   const SharedFolder folder;
   notes_of(kFourShards, "no", 6, folder / "first");
-  notes_of(kFourShards, str("weights:", folder / "first"), 0, folder / "second");
+  notes_of(kFourShards, str("weights:", folder / "first"), 1, folder / "second");
   Communicator comm = Communicator::join();
   TrainingOptions options = ten_steps();
   options.resume = str("weights:", folder / "first");
@@ -388,6 +388,7 @@ TEST(Training, SaysWhatIsMissingOrCannotBe) {
   const Training training(TrainedPart{*net, optimizer, scaler}, comm, plan, {});
   EXPECT_TRUE(says(error_of([&] { training.has_next(); }).message(), {"has_next()", "begin()"}));
   EXPECT_TRUE(says(error_of([] { validate(TrainingOptions{.epochs = -1}); }).message(), {"epochs", "-1"}));
+  EXPECT_TRUE(says(error_of([] { validate(TrainingOptions{.max_steps = 0}); }).message(), {"max-steps is 0"}));
   EXPECT_TRUE(says(error_of([] { validate(TrainingOptions{.threads = 0}); }).message(), {"threads", "0"}));
   EXPECT_TRUE(says(error_of([] { validate(TrainingOptions{.threads = 1025}); }).hint(), {"1024"}));
   EXPECT_TRUE(says(error_of([] { validate(TrainingOptions{.epochs = 1'000'000'001}); }).hint(), {"1000000000"}));

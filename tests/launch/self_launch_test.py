@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from support import BUILD, SOURCE, LaunchTest
+from support import BUILD, LIMIT, SOURCE, LaunchTest
 
 PROGRAM = BUILD / "tests" / "self_launched"
 
@@ -32,6 +32,15 @@ class SelfLaunchTest(LaunchTest):
 
 
 class Ranks(SelfLaunchTest):
+    def test_that_end_before_they_join_are_named_and_not_waited_for(self):
+        for end, code in (("exit 0", 5), ("kill -9 $$", 137)):
+            with self.subTest(end):
+                script = f'[ "$RANK" = 1 ] && {{ {end}; }}; exec "{PROGRAM}" --join-timeout 10m'
+                result = self.run_ranks("-n", 3, "--no-python", "sh", "-c", script, timeout=LIMIT)
+                self.assertEqual(result.returncode, code, result.stderr)
+                self.assertIn("rank 1", result.stderr)
+                self.assert_nothing_left()
+
     def test_meet_in_one_folder_with_their_logs(self):
         said = self.run_well("--nproc", "2", "--lr", "0.5")
         (name,) = self.run_names()

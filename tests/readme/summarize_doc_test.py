@@ -28,6 +28,8 @@ TABLES = {
     "text,summary\na,b\n": "train.csv has no column 'dialogue', only text, summary",
     "": "train.csv is empty",
     "id,dialogue,summary\n": "train.csv has a header and no rows",
+    ",".join(map(str, range(20_000))): "train.csv, row 1 (line 1): there are more than 16384 columns",
+    "PK\x03\x04": "train.csv is compressed with zip, not a CSV text",
     "id,dialogue,summary\n1,hello,\n": "train.csv, row 2 (line 2): the field 'summary' is empty",
     "id,dialogue,summary\n1,a,b\n1,c,d\n": "train.csv, row 3 (line 3): the id '1' is that of train.csv, row 2 (line 2) too",
     f"dialogue,summary\n{'a' * (2 << 20)},b\n": "train.csv, row 2 (line 2): the field 'dialogue' has 2097152 bytes",
@@ -40,6 +42,8 @@ TABLES = {
 # The same of commands, which find the files of make_files().
 REFUSED = {
     "train --preset demo --train missing.csv": "cannot read missing.csv: No such file or directory",
+    "train --preset demo --train /dev/zero": "cannot read /dev/zero: it has more than 1GiB, perhaps without an end",
+    "train --preset demo --max-steps 0": "max-steps is 0 (--max-steps)",
     "train": "there is no training data",
     "train --preset guide --train rows.csv --valid rows.csv":
         "there is no folder 'gpt2', and no such model in the cache of Hugging Face or /kaggle/input",

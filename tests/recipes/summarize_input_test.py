@@ -1,5 +1,6 @@
 """`tandem summarize` meets bad input: one sentence, a hint, an exit code, and nothing half-written."""
 
+import gzip
 import json
 import shutil
 import unittest
@@ -7,11 +8,13 @@ import unittest
 from summarize_support import GOOD, HEADER, ROWS, SHAPE, SHORT, SummarizeTest, files_in, limit_files
 
 MIB_10 = "tea " * 2_500_000
+MANY_COLUMNS = ",".join(map(str, range(10**6)))
 
 # What no command takes: the table, facts that the error states, and facts of its hint.
 BAD_TABLES = [
     ("", ("bad.csv", "empty"), ("columns",)),
     (HEADER, ("bad.csv", "no rows"), ()),
+    (MANY_COLUMNS, ("bad.csv, row 1 (line 1)", "16384 columns"), ("CSV",)),
     (GOOD.replace("dialogue", "dialog"), ("bad.csv", "'dialogue'", "id, dialog, summary"), ("--dialogue-column",)),
     ("id,dialogue,dialogue\n1,a,b\n", ("bad.csv, row 1 (line 1)", "two", "'dialogue'"), ()),
     (HEADER + '1,"a\nb",c\n2, ,d\n', ("bad.csv, row 3 (line 4)", "'dialogue'", "empty"), ()),
@@ -42,6 +45,11 @@ class Tables(SummarizeTest):
                 self.write("bad.csv", text)
                 refuse(words, 8, facts, hint)
 
+    def assert_each_command_refuses(self, name: str, facts: tuple, hint: tuple, **options) -> None:
+        self.assert_train_refused(("--train", name, *SHAPE), 8, facts, hint, **options)
+        self.assert_refused(("evaluate", "--from", self.tiny, "--valid", name), 8, facts, hint, **options)
+        self.assert_refused(("predict", "--from", self.tiny, "--test", name), 8, facts, hint, **options)
+
     def test_are_not_learned_from(self):
         self.assert_each_refused(BAD_TABLES + BAD_SUMMARIES, ("--train", "bad.csv", *SHAPE))
 
@@ -59,9 +67,19 @@ class Tables(SummarizeTest):
         (self.folder / "folder").mkdir()
         for name, reason in (("missing.csv", "No such file or directory"), ("folder", "Is a directory"),
                              ("train.csv/x.csv", "Not a directory")):
-            self.assert_train_refused(("--train", name, *SHAPE), 8, (name, reason), ())
-            self.assert_refused(("evaluate", "--from", self.tiny, "--valid", name), 8, (name, reason), ())
-            self.assert_refused(("predict", "--from", self.tiny, "--test", name), 8, (name, reason), ())
+            self.assert_each_command_refuses(name, (name, reason), ())
+
+    def test_that_are_compressed_name_the_command_that_unpacks_them(self):
+        (self.folder / "packed.csv").write_bytes(gzip.compress(GOOD.encode()))
+        self.assert_each_command_refuses("packed.csv", ("packed.csv", "gzip"), ("`gunzip -k packed.csv`",))
+
+    def test_that_are_streams_without_an_end_or_a_row(self):
+        self.assert_each_command_refuses("/dev/zero", ("/dev/zero", "1GiB"), ("save",))
+        self.assert_each_command_refuses("/dev/stdin", ("/dev/stdin", "empty"), (), input="")
+
+    def test_come_from_a_pipe_too(self):
+        said = self.run_well("predict", "--from", self.tiny, "--test", "/dev/stdin", "--max-new-tokens", 2, "--json", input=GOOD)
+        self.assertEqual(json.loads(said.stdout)["samples"], 24)
 
     def test_are_refused_by_several_ranks_with_the_same_sentence(self):
         self.write("bad.csv", HEADER)

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "launch/facts_test.h"
 
@@ -163,7 +164,9 @@ TEST_F(JobTest, TakesTheNameOfAFinishedOneButNotOfARunningOne) {
 
 TEST_F(JobTest, HasANameThatIsAFolder) {
   for (const std::string name : {"a/b", "..", ".x", "-f", "a\nb", "\x1b[31ma"}) {
-    EXPECT_EQ(lacks(failure_text([&] { make(name, "", true); }), {"usage: ", str("'", name, "'"), "folder"}), "");
+    EXPECT_EQ(
+        lacks(failure_text([&] { make(name, "", true); }), {"usage: ", str("'", printable_text(name), "'"), "folder"}),
+        "");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check_range.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/worker_env.h"
@@ -62,7 +63,7 @@ void check_rendezvous_settings(const std::string& settings) {
 }
 
 void check_time(const char* name, std::chrono::milliseconds time, std::chrono::milliseconds least) {
-  if (time >= least) return;
+  if (time >= least) return check_duration(name, time, least);
   const bool negative = time < std::chrono::milliseconds(0);
   refuse(str(name, " is ", duration_text(time), negative ? ", must not be negative" : ", must be positive"), "try 30s");
 }
