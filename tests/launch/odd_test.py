@@ -152,6 +152,8 @@ class Namespace(OddTest):
         script = (f"echo {last + 300} >/proc/sys/kernel/ns_last_pid; i=0; pids=;"
                   "while [ $i -lt 400 ]; do sleep 1000 & pids=\"$pids $!\"; i=$((i + 1)); done;"
                   f"'{TANDEM}' run -n 2 sh -c 'setsid sleep 1000 & sleep 1001 & echo started'; echo $?;"
+                  f"'{TANDEM}' run sh -c 'echo $$ >rank; exec sleep 1000' & until [ -s rank ]; do sleep 0.01; done; kill -9 $!;"
+                  "while kill -0 $(cat rank) 2>/dev/null; do sleep 0.01; done;"
                   "left=0; for pid in $pids; do kill -0 $pid && left=$((left + 1)); done; echo $left")
         result = self.run_tandem("-p", "-f", "sh", "-c", script, program="unshare")
         self.assertEqual(result.stdout, "started\n0\n400\n", result.stderr)

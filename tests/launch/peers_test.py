@@ -26,7 +26,7 @@ DIFFERENCES = {
     "PYTHONUNBUFFERED": "torchrun says python -u",
     "_": "the program that a shell started",
 }
-OURS = re.compile("TANDEM_(CONTROL_FD|DEVICES|LOG_DIR|RUN_ID|STACK_DIR|STARTED_AT)$")
+OURS = re.compile("TANDEM_(CONTROL_FD|DEVICES|LOG_DIR|MEMORY|RUN_ID|SECRET|STACK_DIR|STARTED_AT)$")
 
 # As --standalone does it, but by number: torchrun cannot start where the name localhost is not known.
 MEETING = ("--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1")

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "launch/jobs/job.h"
 #include "launch/jobs/job_files.h"
@@ -27,7 +28,7 @@ std::vector<std::string> texts_of(const Json& list) {
 int number_of(const Json& object, std::string_view name) { return static_cast<int>(object.at(name).as_integer()); }
 
 JobRecord to_record(const Json& json) {
-  return {.name = json.at("name").as_string(),
+  return {.name = printable_line(json.at("name").as_string()),
           .run_id = json.at("run_id").as_string(),
           .pid = number_of(json, "pid"),
           .started_ticks = json.at("started_ticks").as_integer(),
@@ -61,7 +62,7 @@ void apply_event(Job& job, const Json& event) {
   } else if (kind == "restart") {
     job.ranks.clear();
   } else if (kind == "end") {
-    job.outcome = event.at("outcome").as_string();
+    job.outcome = printable_line(event.at("outcome").as_string());
     job.exit_code = number_of(event, "exit_code");
     job.seconds = event.at("seconds").as_double();
   }
