@@ -98,8 +98,20 @@ std::string join_some(std::span<const std::string> parts, std::string_view separ
 std::string shell_quoted(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return std::string(word);
-  const std::string quoted = str('\'', replace_all(std::string(word), "'", "'\\''"), '\'');
-  return replace_all(quoted, "\n", "'$'\\n''");
+  std::string quoted;
+  for (const char& byte : word) {
+    const auto number = static_cast<unsigned char>(byte);
+    if (byte == '\'') {
+      quoted += "'\\''";
+    } else if (byte == '\n') {
+      quoted += "'$'\\n''";
+    } else if (number < ' ' || number == 0x7F) {
+      quoted += str("'$'\\x", hex_text({&byte, 1}), "''");
+    } else {
+      quoted += byte;
+    }
+  }
+  return str('\'', quoted, '\'');
 }
 
 std::string command_line(std::span<const std::string> words) {

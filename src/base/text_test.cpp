@@ -57,8 +57,10 @@ TEST(Join, PutsTheSeparatorBetweenOnly) {
 }
 
 TEST(CommandLine, IsReadBackByAShellAndHasNoLineBreak) {
-  const std::vector<std::string> words = {"./train", "--lr=3e-4", "a b", "it's", "", "$HOME", "two\nlines"};
-  EXPECT_EQ(command_line(words), R"(./train --lr=3e-4 'a b' 'it'\''s' '' '$HOME' 'two'$'\n''lines')");
+  const std::vector<std::string> words = {"./train", "--lr=3e-4", "a b",        "it's",
+                                          "",        "$HOME",     "two\nlines", "\x1b[31m\x7f"};
+  EXPECT_EQ(command_line(words),
+            R"(./train --lr=3e-4 'a b' 'it'\''s' '' '$HOME' 'two'$'\n''lines' ''$'\x1b''[31m'$'\x7f''')");
 }
 
 TEST(Trim, TakesWhiteSpaceOffBothEnds) {

@@ -67,6 +67,12 @@ class HostileText(LaunchTest):
                 self.assert_clean(result.stderr)
                 self.assertRegex(result.stderr, r"^error: [^\n]+\nhint: [^\n]+\n$")
 
+    def test_in_a_dry_run_is_quoted_for_the_shell(self):
+        result = self.run_ranks("--dry-run", "printf", "%s", "\x1b[31m'evil\x7f")
+        [command] = [line.partition(": ")[2] for line in result.stdout.splitlines() if line.startswith("rank 0")]
+        self.assert_clean(result.stdout)
+        self.assertEqual(subprocess.run(["bash", "-c", command], capture_output=True, text=True).stdout, "\x1b[31m'evil\x7f")
+
     def test_in_a_stack_is_shown_without_escape_codes(self):
         script = ("import os, subprocess, time\nopen('/proc/self/comm', 'w').write('\\x1b[31mevil')\n"
                   f"subprocess.Popen(['bash', '-c', \"exec -a '$0' sleep 1000\", {EVIL!r}])\nprint('ready', flush=True)\ntime.sleep(1000)\n")

@@ -123,6 +123,7 @@ class Killed(LaunchTest):
                 finally:
                     self.kill_what_is_left()
                 self.end(process)
+                self.assertEqual(process.returncode, -signal.SIGKILL)
 
     def test_leaves_nothing_that_forgot_its_environment(self):
         for how, name in itertools.product((signal.SIGKILL, signal.SIGTERM), ("parent", "launcher")):
