@@ -34,7 +34,6 @@ import os, time
 def become_stranger():
     os.setsid()
     os.execve("/bin/sleep", ["stranger", "1000"], {})
-readers = []
 for is_daemon in (False, True):
     pid = os.fork()
     if pid == 0:
@@ -61,6 +60,17 @@ def is_alive(pid: int) -> bool:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def children(parent: int) -> list[int]:
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(entry.name))
+        except OSError:
+            pass  # it ended meanwhile
+    return found
 
 
 class Killed(LaunchTest):
@@ -94,7 +104,14 @@ class Killed(LaunchTest):
             process.wait(timeout=random_numbers.uniform(0, 0.01 if shutdown else 0.15))
         except subprocess.TimeoutExpired:
             pass
-        process.kill()
+        launcher = sorted(children(process.pid))[:1]  # the guard is made later
+        if launcher and random_numbers.random() < 0.5:
+            try:
+                os.kill(launcher[0], signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has just ended
+        else:
+            process.kill()
         self.end(process)
         seconds = self.assert_nothing_left(limit=10)
         wait_until(lambda: set(os.listdir("/dev/shm")) <= before, "only what others keep is in shared memory")

@@ -32,6 +32,7 @@ namespace tandem {
 namespace {
 
 constexpr std::chrono::seconds kSweepLimit{10};
+constexpr std::chrono::seconds kLastLook{1};  // the launcher has given up on what is left now
 constexpr int kParentTurnMs = 100;
 constexpr std::chrono::milliseconds kGuardDelay{50};
 
@@ -117,7 +118,7 @@ class Parent {
       if (events[1].revents != 0) dismiss_guard();
       if (events[1].revents != 0 || (guard_pid_ == 0 && guard_due.passed())) start_guard();
     }
-    kill_descendants(guard_pid_, Deadline(kSweepLimit));
+    kill_descendants(guard_pid_, Deadline(WIFSIGNALED(*end_) ? kSweepLimit : kLastLook));
     dismiss_guard();
     end_like_launcher();
   }
