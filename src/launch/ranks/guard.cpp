@@ -20,6 +20,7 @@
 #include <ctime>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -32,7 +33,8 @@ namespace tandem {
 namespace {
 
 constexpr std::chrono::seconds kSweepLimit{10};
-constexpr std::chrono::seconds kLastLook{1};  // the launcher has given up on what is left now
+constexpr std::chrono::seconds kLastLook{1};
+constexpr std::chrono::milliseconds kLookEvery{20};
 constexpr int kParentTurnMs = 100;
 constexpr std::chrono::milliseconds kGuardDelay{50};
 
@@ -91,6 +93,12 @@ pid_t fork_aside() { return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, 
   if (ended[0].revents == 0) ::poll(ended.data(), 1, kParentTurnMs);
   for (const Fd* process : {&parent, &launcher}) send_signal(*process, SIGCONT);
   kill_processes(run_id, Deadline(kSweepLimit));
+  // Nobody else can: look again for a while, since the environment of a process is empty for a moment during its exec.
+  const Deadline last_look(kLastLook);
+  while (::poll(ended.data(), ended.size(), 0) == 2 && !last_look.passed()) {
+    kill_processes(run_id, Deadline(kSweepLimit));
+    std::this_thread::sleep_for(kLookEvery);
+  }
   ::_exit(0);
 }
 
@@ -118,6 +126,7 @@ class Parent {
       if (events[1].revents != 0) dismiss_guard();
       if (events[1].revents != 0 || (guard_pid_ == 0 && guard_due.passed())) start_guard();
     }
+    // A launcher that has ended by itself has given up on what is left.
     kill_descendants(guard_pid_, Deadline(WIFSIGNALED(*end_) ? kSweepLimit : kLastLook));
     dismiss_guard();
     end_like_launcher();
