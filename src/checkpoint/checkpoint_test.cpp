@@ -95,7 +95,7 @@ TEST(SafetensorsTensors, ThatNoFileHoldsAreRefused) {
   EXPECT_EQ(refusal("u", Tensor()), "safetensors: tensor 'u' is undefined, sparse or without values");
   EXPECT_EQ(refusal("s", torch::eye(2).to_sparse()), "safetensors: tensor 's' is undefined, sparse or without values");
   EXPECT_EQ(refusal("__metadata__", torch::ones(1)), "safetensors: '__metadata__' cannot be the name of a tensor");
-  EXPECT_EQ(refusal("\xFF", torch::ones(1)), "safetensors: '\xFF' cannot be the name of a tensor");
+  EXPECT_EQ(refusal("\xFF", torch::ones(1)), "safetensors: '?' cannot be the name of a tensor");
 }
 
 TEST(SafetensorsTensors, OfATypeThatTorchLacksAreNamed) {

@@ -42,7 +42,7 @@ constexpr std::array<Dtype, 22> kDtypes{
 }
 
 // An error in one entry; the caller adds the file and the tensor.
-[[noreturn]] void refuse_entry(std::string what) { fail(ErrorKind::Data, std::move(what), ""); }
+[[noreturn]] void refuse_entry(const std::string& what) { fail(ErrorKind::Data, what, ""); }
 
 std::uint64_t read_non_negative(const Json& number) {
   if (number.as_integer() < 0) refuse_entry(str("negative number ", number.as_integer()));

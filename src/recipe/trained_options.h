@@ -76,7 +76,7 @@ std::filesystem::path load_run_weights(torch::nn::Module& module, const std::fil
                                        Weights weights = Weights::Auto, WeightChoice choice = {});
 
 // The same from the folder of a checkpoint, as find_weights() returns it.
-void load_checkpoint_weights(torch::nn::Module& module, const std::filesystem::path& checkpoint,
+void load_checkpoint_weights(torch::nn::Module& module, const std::filesystem::path& path,
                              Weights weights = Weights::Auto, WeightChoice choice = {});
 
 // The weights of a Hugging Face model folder: those of one file, or of the shards that an index lists.

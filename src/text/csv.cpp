@@ -93,8 +93,8 @@ class CsvParser {
   std::size_t row_line() const { return row_line_; }
   std::size_t num_fields() const { return column_; }
 
-  [[noreturn]] void refuse(std::string_view what, std::string hint) const {
-    fail(ErrorKind::Data, str(place(), ": ", what), std::move(hint));
+  [[noreturn]] void refuse(std::string_view what, const std::string& hint) const {
+    fail(ErrorKind::Data, str(place(), ": ", what), hint);
   }
 
  private:
@@ -159,9 +159,9 @@ class CsvParser {
     refuse_field("there is a zero byte, so this is no text", "save the table as UTF-8 (UTF-16 has zero bytes)");
   }
 
-  [[noreturn]] void refuse_field(std::string_view what, std::string hint) const {
+  [[noreturn]] void refuse_field(std::string_view what, const std::string& hint) const {
     const std::string column = column_ < columns_.size() ? str('\'', columns_[column_], '\'') : str(column_ + 1);
-    fail(ErrorKind::Data, str(place(), ", column ", column, ": ", what), std::move(hint));
+    fail(ErrorKind::Data, str(place(), ", column ", column, ": ", what), hint);
   }
 
   std::string place() const { return place_text(name_, row_, row_line_); }

@@ -117,7 +117,7 @@ std::string ScalarFormat<AutoSwitch>::write(const AutoSwitch& value) {
   return value.value ? ScalarFormat<bool>::write(*value.value) : "auto";
 }
 
-void refuse(std::string message, std::string hint) { fail(ErrorKind::Config, std::move(message), std::move(hint)); }
+void refuse(const std::string& message, const std::string& hint) { fail(ErrorKind::Config, message, hint); }
 
 std::optional<int> signal_number(std::string_view name) {
   for (const auto& [known, number] : kSignalNames) {

@@ -108,7 +108,7 @@ inline std::vector<std::pair<std::string, OnStall>> enum_names(OnStall) {
 }
 
 // Throws an Error of kind Config.
-[[noreturn]] void refuse(std::string message, std::string hint);
+[[noreturn]] void refuse(const std::string& message, const std::string& hint);
 
 // The number of a signal that a process can handle, by name ("SIGTERM"); nothing for any other text.
 std::optional<int> signal_number(std::string_view name);

@@ -16,9 +16,9 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -47,9 +47,9 @@ void set_title(const char* title) {
   const auto begin = to_unsigned(fields[46]).value_or(0);
   const auto end = to_unsigned(fields[47]).value_or(0);
   if (begin == 0 || end <= begin) return;
-  char* const memory = reinterpret_cast<char*>(begin);  // NOLINT(performance-no-int-to-ptr)
-  std::memset(memory, 0, end - begin);
-  std::memcpy(memory, title, std::min<std::size_t>(std::strlen(title), end - begin - 1));
+  const std::span memory(reinterpret_cast<char*>(begin), end - begin);  // NOLINT(performance-no-int-to-ptr)
+  std::ranges::fill(memory, '\0');
+  std::string_view(title).copy(memory.data(), memory.size() - 1);
 }
 
 sigset_t block_all_signals() {

@@ -46,11 +46,11 @@ std::optional<ProcStat> parse_stat(std::string_view text) {
 }
 
 bool proc_is_ours() {
-  static const bool is_ours = [] {
+  static const bool kIsOurs = [] {
     std::error_code missing;
     return fs::read_symlink("/proc/self", missing) == str(::getpid());
   }();
-  return is_ours;
+  return kIsOurs;
 }
 
 fs::path proc_folder(int pid) { return str(proc_is_ours() ? "/proc/" : "/proc/of-another-namespace/", pid); }
