@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <tandem/error.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -111,8 +112,18 @@ TokenFile::TokenFile(const fs::path& path) : memory_(map(path)) {
   offsets_ = take<std::uint64_t>(rest, header.num_samples + 1);
   begins_ = take<std::uint32_t>(rest, header.num_samples);
   ids_ = take<TokenId>(rest, header.num_ids);
+  if (!is_in_order()) fail_file(path, "has samples beyond its end");
   report_ = header.report;
   content_key_ = str(header.crc32c, '-', bytes.size());
+}
+
+// A checksum is easy to forge, and an offset beyond the end would be read.
+bool TokenFile::is_in_order() const {
+  if (offsets_.front() != 0 || offsets_.back() != ids_.size() || !std::ranges::is_sorted(offsets_)) return false;
+  for (std::size_t i = 0; i < begins_.size(); ++i) {
+    if (begins_[i] > offsets_[i + 1] - offsets_[i]) return false;
+  }
+  return true;
 }
 
 TokenFile::Sample TokenFile::get(std::int64_t index) const {

@@ -47,6 +47,7 @@ class TokenFile {
   };
   using Memory = std::unique_ptr<const std::byte, Unmap>;
 
+  bool is_in_order() const;
   static Memory map(const std::filesystem::path& path);
 
   Memory memory_;

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
+#include <tuple>
 
+#include "base/crc32c.h"
 #include "base/error_test.h"
 #include "base/fd.h"
 #include "base/temp_test.h"
@@ -58,6 +61,30 @@ TEST_F(TokenFileTest, HasAKeyOfItsContent) {
 TEST_F(TokenFileTest, MayBeEmpty) {
   write_token_file(path_, {}, {});
   EXPECT_EQ(TokenFile(path_).size(), 0);
+}
+
+// The header ends with the checksum; then come the offsets of three samples and the end, three begins, and six ids.
+TEST_F(TokenFileTest, WithSamplesBeyondItsEndIsAnErrorWhateverItsChecksum) {
+  const std::vector<EncodedSample> samples = {{{1, 2, 3}, 2}, {{4}, 0}, {{5, 6}, 1}};
+  write_token_file(path_, samples, {});
+  const std::string whole = read_file(path_);
+  const std::size_t begins = whole.size() - 6 * 4 - 3 * 4, offsets = begins - 4 * 8, checksum = offsets - 8;
+  const auto forged = [&](std::size_t at, std::uint64_t value, std::size_t size) {
+    std::string bytes = whole;
+    std::memcpy(&bytes[at], &value, size);
+    std::memset(&bytes[checksum], 0, 8);
+    const std::uint64_t crc = crc32c(bytes);
+    std::memcpy(&bytes[checksum], &crc, 8);
+    replace(bytes);
+  };
+  forged(offsets, 0, 8);
+  EXPECT_EQ(TokenFile(path_).size(), 3);
+  const std::uint64_t far = std::uint64_t{1} << 40;
+  for (const auto& [at, value, size] : {std::tuple(offsets, far, 8), std::tuple(offsets + 8, far, 8),
+                                        std::tuple(offsets + 24, std::uint64_t{7}, 8), std::tuple(begins, far, 4)}) {
+    forged(at, size == 4 ? 4 : value, size);
+    EXPECT_EQ(missing_fact(message(), {path_.native(), "beyond"}), "") << at;
+  }
 }
 
 TEST_F(TokenFileTest, ThatIsNotWholeIsAnError) {

@@ -184,12 +184,13 @@ class Launch {
       job_.say(start_text(job_.plan, job_.folder, job_.port));
     }
     if (on_start) on_start(job_.plan.name, job_.folder.path() / "launcher.log");
+    memory_watch_.emplace();  // last: it reads a dozen files, while the ranks start
   }
 
   FailureReport report(const GroupEnd& end) {
     write_out();  // the output of the ranks comes before the report
     FailureReport report =
-        report_failure(end.ranks, memory_watch_.look(job_.plan, job_.control), job_.folder.log_dir());
+        report_failure(end.ranks, memory_watch_->look(job_.plan, job_.control), job_.folder.log_dir());
     if (!options_.streams.json) job_.console.say(report.text);
     return report;
   }
@@ -330,7 +331,7 @@ class Launch {
   const LaunchOptions& options_;
   RunningJob& job_;
   RestartPolicy restarts_;
-  MemoryWatch memory_watch_;
+  std::optional<MemoryWatch> memory_watch_;
   Stopwatch watch_;
   std::optional<int> signal_;         // that told the launcher to end
   std::optional<Deadline> farewell_;  // for what is still to be written then

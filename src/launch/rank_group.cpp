@@ -49,10 +49,11 @@ RankGroup::RankGroup(RunningJob& job, int attempt)
     stall_watch_.emplace(*job_.options.life.stall_timeout);
     next_look_.emplace(Stopwatch::Clock::duration::zero());
   }
-  for (int local_rank = 0; local_rank < job_.plan.env.world.local_size; ++local_rank) start(local_rank);
-  job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] {
-    while (const auto signal = job_.signals.take()) on_signal(*signal);
-  });
+  for (int local_rank = 0; local_rank < job_.plan.env.world.local_size && !signal_; ++local_rank) {
+    start(local_rank);
+    take_signals();
+  }
+  job_.loop.watch(job_.signals.fd(), EPOLLIN, [this] { take_signals(); });
   for (const Stream stream : {Stream::Out, Stream::Error}) {
     job_.console.outlet(stream).drained = [this] {
       for (const auto& rank : ranks_) rank->output.resume();
@@ -178,6 +179,10 @@ void RankGroup::kill_all() {
   await_cause_.reset();
   if (!abandon_) abandon_.emplace(kAbandonLimit);
   tell_all_to_stop(SIGKILL);
+}
+
+void RankGroup::take_signals() {
+  while (const auto signal = job_.signals.take()) on_signal(*signal);
 }
 
 void RankGroup::on_signal(int signal) {

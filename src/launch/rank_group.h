@@ -75,6 +75,7 @@ class RankGroup {
   void start(int local_rank);
   void on_exit(Rank& rank);
   void on_failure(const Rank& rank);
+  void take_signals();
   void on_signal(int signal);
   void on_time();
   void pass_on(int signal);

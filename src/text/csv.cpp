@@ -39,20 +39,20 @@ struct PackedFormat {
   std::string_view name;
   std::string_view unpack;  // the command
 };
-constexpr std::array<PackedFormat, 5> kPackedFormats{{{"\x1F\x8B", "gzip", "gunzip -k"},
-                                                      {"PK\x03\x04", "zip", "unzip"},
-                                                      {"BZh", "bzip2", "bunzip2 -k"},
+constexpr std::array<PackedFormat, 5> kPackedFormats{{{"\x1F\x8B", "gzip", "gzip -dc"},
+                                                      {"PK\x03\x04", "zip", "unzip -p"},
+                                                      {"BZh", "bzip2", "bzip2 -dc"},
                                                       {"\xFD"
                                                        "7zXZ",
-                                                       "xz", "unxz -k"},
-                                                      {"\x28\xB5\x2F\xFD", "zstd", "unzstd"}}};
+                                                       "xz", "xz -dc"},
+                                                      {"\x28\xB5\x2F\xFD", "zstd", "zstd -dc"}}};
 
 void check_is_text(std::string_view text, std::string_view name) {
   const auto* const format =
       std::ranges::find_if(kPackedFormats, [&](const PackedFormat& packed) { return text.starts_with(packed.begin); });
   if (format == kPackedFormats.end()) return;
   fail(ErrorKind::Data, str(name, " is compressed with ", format->name, ", not a CSV text"),
-       str("unpack it first: `", format->unpack, ' ', shell_quoted(name), '`'));
+       str("unpack it first: `", format->unpack, ' ', shell_quoted(name), " > unpacked.csv`"));
 }
 
 // The table is kept in memory as a whole.

@@ -141,11 +141,12 @@ TEST(Csv, RefusesARowWithoutAnEnd) {
 
 TEST(Csv, NamesTheCommandThatUnpacksACompressedFile) {
   using namespace std::string_view_literals;
-  const std::vector<std::pair<std::string_view, std::string_view>> files = {{"\x1F\x8B\x08\0"sv, "`gunzip -k t.csv`"},
-                                                                            {"PK\x03\x04"sv, "`unzip t.csv`"},
-                                                                            {"BZh91AY"sv, "`bunzip2 -k t.csv`"},
-                                                                            {"\xFD\x37zXZ\0"sv, "`unxz -k t.csv`"},
-                                                                            {"\x28\xB5\x2F\xFD\0"sv, "`unzstd t.csv`"}};
+  const std::vector<std::pair<std::string_view, std::string_view>> files = {
+      {"\x1F\x8B\x08\0"sv, "`gzip -dc t.csv > unpacked.csv`"},
+      {"PK\x03\x04"sv, "`unzip -p t.csv > unpacked.csv`"},
+      {"BZh91AY"sv, "`bzip2 -dc t.csv > unpacked.csv`"},
+      {"\xFD\x37zXZ\0"sv, "`xz -dc t.csv > unpacked.csv`"},
+      {"\x28\xB5\x2F\xFD\0"sv, "`zstd -dc t.csv > unpacked.csv`"}};
   for (const auto& [begin, command] : files) {
     const Error error = refusal(begin);
     EXPECT_EQ(error.kind(), ErrorKind::Data);

@@ -189,6 +189,17 @@ class Limits(OddTest):
         self.assertEqual(job["command"][:2], ["sh", "-c"])
 
 
+class Shell(OddTest):
+    def test_that_becomes_tandem_keeps_the_processes_it_had(self):
+        script = (f'sleep 1000 & echo $! > sleeper; exec > >(while read -r line; do sleep 0.01; echo "$line"; done > copy; touch copied)\n'
+                  f'exec {TANDEM} run seq 1 30')
+        shell = subprocess.run(["bash", "-c", script], cwd=self.folder, env=self.env, timeout=LIMIT)
+        self.assertEqual(shell.returncode, 0)
+        os.kill(int((self.folder / "sleeper").read_text()), signal.SIGTERM)  # fails if it is gone
+        wait_until((self.folder / "copied").exists, "the output is copied")
+        self.assertEqual((self.folder / "copy").read_text().split(), [str(i) for i in range(1, 31)])
+
+
 class Ranks(OddTest):
     def test_that_become_daemons_are_ended_with_their_job(self):
         result = self.run_ranks("-n", "2", sys.executable, "-c", DAEMON)

@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import pathlib
 import pty
 import random
 import shutil
@@ -75,6 +76,28 @@ class Remembered(SignalTest):
         wait_until(lambda: any(event["pause"] >= 0.4 for event in self.events("restart")), "a longer pause")
         process.send_signal(signal.SIGINT)
         self.assert_stopped(process, signal.SIGINT)
+
+    def test_while_ranks_are_started(self):
+        many = 400
+        process = self.start("run", "-n", str(many), "sh", "-c", "[ $RANK = 0 ] && kill -TERM $PPID; exec sleep 1000")
+        self.assert_stopped(process, signal.SIGTERM)
+        self.assertLess(len(self.events("start")), many)
+
+    def test_to_suspend_beside_others(self):
+        """The terminal is resized in the moment of Ctrl-Z."""
+        process = self.start("run", "-n", "2", "sleep", "1000")
+        self.wait_for("start", 2)
+        for _ in range(3):
+            process.send_signal(signal.SIGTSTP)
+            process.send_signal(signal.SIGWINCH)
+            wait_until(lambda: self.state_of(process.pid) == "T", "the process that a shell waits for is stopped")
+            process.send_signal(signal.SIGCONT)
+            wait_until(lambda: self.state_of(process.pid) != "T", "it goes on")
+        process.terminate()
+        self.assert_stopped(process, signal.SIGTERM)
+
+    def state_of(self, pid: int) -> str:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
     def test_before_the_first_rank_is_started(self):
         def pending() -> None:

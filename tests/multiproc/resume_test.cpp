@@ -46,6 +46,8 @@ void signal_later(int signal, std::chrono::microseconds delay) {
 // Trains with a checkpoint every two steps, as a user for whom permissions count.
 void train(const World& world) {
   const auto words = split(environment_variable("TANDEM_TEST_ATTEMPT").value(), ' ');
+  const bool is_root = ::geteuid() == 0;
+  ASSERT_TRUE(!is_root || ::fchown(read_worker_env().memory_fd, kNobody, kNobody) == 0);  // as its launcher's
   ASSERT_TRUE(become_other_user());
   Communicator comm = Communicator::join();
   if (to_integer(words[1]) == world.rank) {

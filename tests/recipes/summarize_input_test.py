@@ -71,7 +71,7 @@ class Tables(SummarizeTest):
 
     def test_that_are_compressed_name_the_command_that_unpacks_them(self):
         (self.folder / "packed.csv").write_bytes(gzip.compress(GOOD.encode()))
-        self.assert_each_command_refuses("packed.csv", ("packed.csv", "gzip"), ("`gunzip -k packed.csv`",))
+        self.assert_each_command_refuses("packed.csv", ("packed.csv", "gzip"), ("`gzip -dc packed.csv > unpacked.csv`",))
 
     def test_that_are_streams_without_an_end_or_a_row(self):
         self.assert_each_command_refuses("/dev/zero", ("/dev/zero", "1GiB"), ("save",))

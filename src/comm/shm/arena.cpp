@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "base/run_memory.h"
+#include "base/seal.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -59,9 +59,7 @@ Arena Arena::create(int num_ranks, std::size_t board_size) {
   }
   const int number = fd.get();
   Arena arena(std::move(fd), number, 0, num_ranks, extent);
-  std::random_device random;
-  const std::uint64_t token = std::uint64_t{random()} << 32 | random();
-  std::memcpy(arena.memory_, &token, sizeof token);
+  random_bytes(sizeof(std::uint64_t)).copy(reinterpret_cast<char*>(arena.memory_), sizeof(std::uint64_t));
   return arena;
 }
 

@@ -133,8 +133,7 @@ void check_owner(const fs::path& path, const struct stat& facts) {
 
 // The ranks run Python code from this folder, so nobody else may put files there.
 void check_private(const fs::path& path) {
-  check_owner(path,
-              facts_of(path, AT_SYMLINK_NOFOLLOW));  // it may be a symbolic link that another user created in /tmp
+  check_owner(path, facts_of(path, AT_SYMLINK_NOFOLLOW));  // of a symbolic link, which others can create in /tmp
   const struct stat folder = facts_of(path, 0);
   check_owner(path, folder);
   if ((folder.st_mode & (S_IWGRP | S_IWOTH)) == 0) return;

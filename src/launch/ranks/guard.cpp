@@ -21,6 +21,7 @@
 #include <span>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -70,6 +71,13 @@ std::vector<int> take_pending() {
   return signals;
 }
 
+// Of this process. To read the list costs a millisecond, which nearly always can be saved.
+std::vector<int> children_so_far() {
+  siginfo_t ignored{};
+  const bool has_some = ::waitid(P_ALL, 0, &ignored, WEXITED | WNOHANG | WNOWAIT) == 0;
+  return has_some ? child_processes(::getpid()) : std::vector<int>();
+}
+
 // The launcher's pipes would not end, and its ports would stay in use.
 void close_all_files() {
   const int nothing = ::open("/dev/null", O_RDWR);
@@ -105,7 +113,9 @@ pid_t fork_aside() { return static_cast<pid_t>(::syscall(SYS_clone, 0, nullptr, 
 // The process that the user started.
 class Parent {
  public:
-  Parent(const std::string& run_id, pid_t launcher) : run_id_(run_id), launcher_(launcher) {
+  // `earlier`: children that this process had before, such as those of a shell that became us by exec. They stay.
+  Parent(const std::string& run_id, pid_t launcher, std::vector<int> earlier)
+      : run_id_(run_id), launcher_(launcher), spared_(std::move(earlier)) {
     close_all_files();
     sigset_t all;
     ::sigfillset(&all);
@@ -127,7 +137,8 @@ class Parent {
       if (events[1].revents != 0 || (guard_pid_ == 0 && guard_due.passed())) start_guard();
     }
     // A launcher that has ended by itself has given up on what is left.
-    kill_descendants(guard_pid_, Deadline(WIFSIGNALED(*end_) ? kSweepLimit : kLastLook));
+    spared_.push_back(guard_pid_);
+    kill_descendants(spared_, Deadline(WIFSIGNALED(*end_) ? kSweepLimit : kLastLook));
     dismiss_guard();
     end_like_launcher();
   }
@@ -150,7 +161,7 @@ class Parent {
     while (::read(signals_.get(), &event, sizeof event) == sizeof event) {
       const int signal = static_cast<int>(event.ssi_signo);
       if (signal == SIGCHLD) continue;
-      stops_with_launcher_ = signal == SIGTSTP;
+      if (signal == SIGTSTP || signal == SIGCONT) stops_with_launcher_ = signal == SIGTSTP;
       ::kill(launcher_, signal);  // not reaped yet, so the pid is still its own
     }
     int status = 0;
@@ -178,6 +189,7 @@ class Parent {
 
   const std::string& run_id_;
   pid_t launcher_;
+  std::vector<int> spared_;
   Fd signals_;
   Fd own_pidfd_;
   Fd launcher_pidfd_;
@@ -195,9 +207,10 @@ int run_guarded(const std::string& run_id, const std::function<int(int parent)>&
   const pid_t parent = ::getpid();
   const sigset_t before = block_all_signals();  // none is lost until it can be passed on
   const std::vector<int> pending = take_pending();
+  const std::vector<int> earlier = children_so_far();
   const pid_t launcher = ::fork();
   const int error = errno;
-  if (launcher > 0) Parent(run_id, launcher).run();
+  if (launcher > 0) Parent(run_id, launcher, earlier).run();
   for (const int signal : pending) ::kill(::getpid(), signal);  // before it starts anything
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (launcher < 0) {

@@ -193,14 +193,15 @@ void reap_orphans(const std::function<bool(int pid)>& is_ours) {
   for (pid_t pid = ended_child(); pid > 0 && !is_ours(pid); pid = ended_child()) ::waitpid(pid, nullptr, 0);
 }
 
-void kill_descendants(int except, Deadline limit) {
+void kill_descendants(std::span<const int> except, Deadline limit) {
   constexpr std::chrono::milliseconds kPause(1);
-  while (any_left() && !limit.passed()) {
+  // Two looks: the list of children may miss one that becomes ours while it is read.
+  for (int empty_looks = 0; empty_looks < 2 && any_left() && !limit.passed();) {
     std::vector<int> pids = child_processes(::getpid());
-    std::erase(pids, except);
-    if (pids.empty() && !proc_is_ours()) return;
+    std::erase_if(pids, [&](int pid) { return std::ranges::count(except, pid) > 0; });
+    empty_looks = pids.empty() ? empty_looks + 1 : 0;
     for (const int pid : pids) ::kill(pid, SIGKILL);
-    std::this_thread::sleep_for(kPause);
+    if (!pids.empty()) std::this_thread::sleep_for(kPause);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,9 @@ int kill_processes(const std::string& run_id, Deadline limit);
 void reap_orphans(const std::function<bool(int pid)>& is_ours);
 
 // Kills all descendants of this process, whatever they have done to their environment: children of killed processes
-// become ours, as we are their subreaper. Returns when none is left or the limit is reached. A child made without
-// SIGCHLD, such as the guard, and `except` are spared.
-void kill_descendants(int except, Deadline limit);
+// become ours, as we are their subreaper. Returns when none is left or the limit is reached. Our children `except` are
+// spared.
+void kill_descendants(std::span<const int> except, Deadline limit);
 
 // What the ranks of a run may leave behind.
 struct Leftovers {
