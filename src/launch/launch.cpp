@@ -184,7 +184,9 @@ class Launch {
       job_.say(start_text(job_.plan, job_.folder, job_.port));
     }
     if (on_start) on_start(job_.plan.name, job_.folder.path() / "launcher.log");
-    memory_watch_.emplace();  // last: it reads a dozen files, while the ranks start
+    // Last, since these read a dozen files: while the ranks start.
+    set_title(kLauncherTitle);
+    memory_watch_.emplace();
   }
 
   FailureReport report(const GroupEnd& end) {

@@ -39,20 +39,6 @@ constexpr std::chrono::milliseconds kLookEvery{20};
 constexpr int kParentTurnMs = 100;
 constexpr std::chrono::milliseconds kGuardDelay{50};
 
-// Changes what `ps` shows, in place: the memory of the command line is found in fields 48 and 49 of /proc/self/stat.
-void set_title(const char* title) {
-  ::prctl(PR_SET_NAME, title);
-  const std::string stat = read_if_there("/proc/self/stat").value_or("");
-  const std::vector<std::string> fields = split(std::string_view(stat).substr(stat.rfind(')') + 1), ' ');
-  if (fields.size() < 48) return;
-  const auto begin = to_unsigned(fields[46]).value_or(0);
-  const auto end = to_unsigned(fields[47]).value_or(0);
-  if (begin == 0 || end <= begin) return;
-  const std::span memory(reinterpret_cast<char*>(begin), end - begin);  // NOLINT(performance-no-int-to-ptr)
-  std::ranges::fill(memory, '\0');
-  std::string_view(title).copy(memory.data(), memory.size() - 1);
-}
-
 sigset_t block_all_signals() {
   sigset_t all;
   sigset_t before;
@@ -201,6 +187,20 @@ class Parent {
 
 }  // namespace
 
+// In place: the memory of the command line is found in fields 48 and 49 of /proc/self/stat.
+void set_title(const char* title) {
+  ::prctl(PR_SET_NAME, title);
+  const std::string stat = read_if_there("/proc/self/stat").value_or("");
+  const std::vector<std::string> fields = split(std::string_view(stat).substr(stat.rfind(')') + 1), ' ');
+  if (fields.size() < 48) return;
+  const auto begin = to_unsigned(fields[46]).value_or(0);
+  const auto end = to_unsigned(fields[47]).value_or(0);
+  if (begin == 0 || end <= begin) return;
+  const std::span memory(reinterpret_cast<char*>(begin), end - begin);  // NOLINT(performance-no-int-to-ptr)
+  std::ranges::fill(memory, '\0');
+  std::string_view(title).copy(memory.data(), memory.size() - 1);
+}
+
 int run_guarded(const std::string& run_id, const std::function<int(int parent)>& job) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::signal(SIGCHLD, SIG_DFL);  // if it is ignored, the exit status of a child is lost
@@ -219,7 +219,6 @@ int run_guarded(const std::string& run_id, const std::function<int(int parent)>&
   }
   ::setpgid(0, 0);  // what the terminal sends comes once, from the parent
   ::prctl(PR_SET_PDEATHSIG, SIGCONT);
-  set_title(kLauncherTitle);
   return job(parent);
 }
 

@@ -10,6 +10,9 @@ namespace tandem {
 inline constexpr const char* kLauncherTitle = "tandem-launcher";
 inline constexpr const char* kGuardTitle = "tandem-guard";
 
+// Changes what `ps` shows of this process.
+void set_title(const char* title);
+
 // Runs a job in such a way that none of its processes is left, whichever process of ours is killed or stopped. There
 // are three:
 //   - this process, which the user started. It passes signals on and ends as the launcher does. Here the function does
