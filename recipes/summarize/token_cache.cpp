@@ -60,7 +60,7 @@ std::optional<std::string> make_token_file(const fs::path& path, SampleEncoder& 
                                            std::span<const SummarySample> rows) {
   std::error_code unknown;
   const bool is_there = fs::exists(fs::symlink_status(path, unknown));
-  const auto damage = is_there ? why_unusable(path) : std::nullopt;
+  auto damage = is_there ? why_unusable(path) : std::nullopt;
   if (is_there && !damage) return std::nullopt;
   if (is_there) fs::remove_all(path, unknown);  // a file would be replaced, but not a folder or a pipe
   encode_to_file(path, encoder, rows);

@@ -90,6 +90,14 @@ class HostileText(LaunchTest):
         self.assertEqual(result.stderr.count("\ntandem: 2 ranks"), 0)
         self.assertEqual(self.log(0).count("[rank 0]"), 0)
 
+    def test_of_a_rank_does_not_pass_for_ours_in_disguise(self):
+        disguises = ["\0", "x\b", "\x1b]0;x\x07", "\x1b[2\x07", "\ufeff", "\u200b", "\xa0"]
+        script = self.write("fake.py", f"import sys\nfor start in {disguises!r}: sys.stderr.write(start + {FAKE!r} + '\\n')\n")
+        shown = self.run_ranks(sys.executable, "-X", "utf8", script).stderr
+        for start in disguises:
+            self.assertIn(f"{start}[rank 0] {FAKE}\n", shown)
+        self.assertEqual(shown.count(FAKE), len(disguises))
+
     def test_of_a_rank_does_not_pass_for_ours_on_a_terminal(self):
         ours, theirs = pty.openpty()
         process = self.start("run", "sh", "-c", f"printf '{FAKE}\\n\\033[1m{FAKE}\\n'", stdin=theirs, stdout=theirs, stderr=theirs)

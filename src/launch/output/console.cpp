@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/printable.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -14,7 +13,6 @@ constexpr std::chrono::milliseconds kHold{100};
 constexpr std::size_t kMaxHeld = 1 << 20;
 constexpr std::size_t kLongestLine = 1 << 20;
 constexpr std::chrono::seconds kProgressEvery{10};
-constexpr std::string_view kOurs = "tandem:";
 constexpr std::array kColours = {"\033[36m", "\033[32m", "\033[33m", "\033[35m", "\033[34m", "\033[31m"};
 
 }  // namespace
@@ -99,39 +97,6 @@ void LineFold::emit_one(std::size_t oldest, const std::vector<int>& ranks, const
   emit(ranks, text);
 }
 
-std::string LineMarker::mark(std::string_view bytes, const std::string& prefix, Clock::time_point now) {
-  std::string shown;
-  for (const char byte : bytes) {
-    if (passes(byte)) {
-      shown += byte;
-    } else {
-      if (held_.empty()) since_ = now;
-      held_ += byte;
-      if (held_ == kOurs) {
-        shown += release(prefix);
-      } else if (!kOurs.starts_with(held_)) {
-        shown += release("");
-      }
-    }
-    if (byte == '\n' || byte == '\r') in_start_ = true;
-  }
-  return shown;
-}
-
-// Whether a byte is neither kept back nor ends the start of the line.
-bool LineMarker::passes(char byte) {
-  constexpr char kEscape = '\x1b';
-  if (!in_start_) return true;
-  if (!held_.empty() || !(in_escape_ || byte == kEscape)) return false;
-  in_escape_ = byte == kEscape || byte == '[' || byte < '@';
-  return true;
-}
-
-std::string LineMarker::release(const std::string& prefix) {
-  in_start_ = false;
-  return prefix + std::exchange(held_, "");
-}
-
 Console::Console(ConsoleOptions options, Outlet& out, Outlet& error)
     : options_(std::move(options)),
       out_(out),
@@ -150,7 +115,7 @@ void Console::show(int local_rank, Stream stream, std::string_view bytes) {
 }
 
 void Console::end(int local_rank, Stream stream) {
-  outlet(stream).put(lines(stream).markers[static_cast<std::size_t>(local_rank)].release(""));
+  outlet(stream).put(lines(stream).markers[static_cast<std::size_t>(local_rank)].end());
   lines(stream).cutters[static_cast<std::size_t>(local_rank)].end(
       [&](const LineCutter::Line& line) { take_line(local_rank, stream, line); });
 }
@@ -166,7 +131,6 @@ void Console::flush() {
   show_held(Clock::now() - kHold);
 }
 
-// What has been kept back for too long may still become a line like ours, so it is marked.
 void Console::show_held(Clock::time_point before) {
   for (const Stream stream : {Stream::Out, Stream::Error}) {
     for (std::size_t rank = 0; rank < lines(stream).markers.size(); ++rank) {
@@ -200,8 +164,9 @@ int Console::poll_ms() const {
 void Console::take_line(int local_rank, Stream stream, const LineCutter::Line& line) {
   if (line.overwritten && is_too_soon(local_rank, stream)) return;
   if (!options_.prefixed) {
-    const bool is_like_ours = printable_line(line.text).starts_with(kOurs);
-    return outlet(stream).put(str(is_like_ours ? prefix_of({local_rank}) : "", line.text, '\n'));
+    LineMarker marker;
+    const std::string shown = marker.mark(line.text, prefix_of({local_rank}), Clock::now());
+    return outlet(stream).put(str(shown, marker.end(), '\n'));
   }
   if (!options_.prefix.empty()) return outlet(stream).put(str(prefix_of({local_rank}), line.text, '\n'));
   lines(stream).fold.add(local_rank, std::string(line.text), Clock::now());

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/output/line_marker.h"
 #include "launch/output/outlet.h"
 
 namespace tandem {
@@ -59,27 +60,6 @@ class LineFold {
 
   std::vector<std::deque<Held>> held_;
   std::size_t bytes_ = 0;
-};
-
-// Marks lines of a rank that begin as the launcher's own do, so that they cannot pass for them. Everything else is
-// passed on unchanged. Colours before the line do not hide it.
-class LineMarker {
- public:
-  using Clock = std::chrono::steady_clock;
-
-  // The bytes to show. The start of a line is kept back while it may still become "tandem:".
-  std::string mark(std::string_view bytes, const std::string& prefix, Clock::time_point now);
-  std::string release(const std::string& prefix);  // what is kept back
-  bool holds() const { return !held_.empty(); }
-  Clock::time_point since() const { return since_; }
-
- private:
-  bool passes(char byte);
-
-  bool in_start_ = true;  // of a line
-  bool in_escape_ = false;
-  std::string held_;
-  Clock::time_point since_;
 };
 
 struct ConsoleOptions {

@@ -174,6 +174,13 @@ TEST_F(ConsoleTest, MarksLinesThatBeginAsOursDoExceptOnStandardOutputThatIsNoTer
   EXPECT_EQ(shown(Stream::Error), "[rank 3] tandem: error\nours is tandem: no\n");
 }
 
+std::string marked(const std::vector<std::string>& parts) {
+  LineMarker marker;
+  std::string shown;
+  for (const std::string& part : parts) shown += marker.mark(part, "[r] ", {});
+  return shown + marker.end();
+}
+
 TEST(LineMarker, KnowsOurLinesHoweverTheyArrive) {
   struct Case {
     std::vector<std::string> parts;
@@ -186,18 +193,94 @@ TEST(LineMarker, KnowsOurLinesHoweverTheyArrive) {
       {{"10%\rtandem: x"}, "10%\r[r] tandem: x"},
       {{"\x1b[1;31mtandem: x\x1b[0m\n"}, "\x1b[1;31m[r] tandem: x\x1b[0m\n"},
       {{"\x1b", "[0", "mtan", "dem: x"}, "\x1b[0m[r] tandem: x"},
-      {{"ttandem: x\n"}, "ttandem: x\n"},
-      {{" tandem: x\n"}, " tandem: x\n"},
+      {{" >> tandem: x\n"}, " >> [r] tandem: x\n"},
       {{"tan\ntandem\n", "tandem:\n"}, "tan\ntandem\n[r] tandem:\n"},
-      {{"", "tandemise\n"}, "tandemise\n"},
       {{"tan"}, "tan"},
       {{"\n\n\n"}, "\n\n\n"},
   };
-  for (const Case& one : cases) {
-    LineMarker marker;
-    std::string shown;
-    for (const std::string& part : one.parts) shown += marker.mark(part, "[r] ", {});
-    EXPECT_EQ(shown + marker.release(""), one.expected);
+  for (const Case& one : cases) EXPECT_EQ(marked(one.parts), one.expected);
+}
+
+// "tandem:" at a place where a screen shows nothing, or nothing any more, before it.
+const std::vector<std::string> kDisguises = {
+    std::string(1, '\0'),
+    "\x7f",
+    "x\b",
+    "a long word\x1b[1G",
+    "a long word\033E",
+    "\x1b]0;x\a",
+    "\x1b]0;x\x1b\\",
+    "\x1b]R",         // a Linux console needs no end here
+    "\x1b]P0123456",  // nor here
+    "\x1bX",
+    "\x1b[2\a",   // for some, the code goes on after the bell
+    "\x1b[2\am",  // for others, it does not
+    "\x1b[[A",
+    "\0337",
+    "\x1b(B",
+    "\x1b[22;0;0t",
+    "\23331m",  // an 8-bit ESC [
+    "\xc2\23331m",
+    "x\xc2\x85",         // next line
+    "\xef\xbb\xbf",      // byte order mark
+    "\xe2\x80\x8b",      // zero-width space
+    "\xc2\xa0",          // no-break space
+    "\xf3\xa0\x81\x9b",  // an invisible tag that ends as an 8-bit ESC [ does
+    "\xff",
+    std::string(1000, '\0'),
+    "\x1b]0;" + std::string(1000, 'x') + "\a",
+};
+
+TEST(LineMarker, SeesThroughDisguises) {
+  for (const std::string& disguise : kDisguises) {
+    const std::string line = disguise + "tandem: x\n";
+    EXPECT_EQ(marked({line}), disguise + "[r] tandem: x\n") << testing::PrintToString(disguise);
+    std::vector<std::string> bytes;
+    for (const char byte : line) bytes.emplace_back(1, byte);
+    EXPECT_EQ(marked(bytes), disguise + "[r] tandem: x\n") << testing::PrintToString(disguise);
+  }
+}
+
+TEST(LineMarker, SeesThroughDisguisesInsideTheWord) {
+  for (const std::string& disguise : {std::string(1, '\0'), std::string("\x1b[0m"), std::string("\x1b]0;x\a"),
+                                      std::string("\xe2\x80\x8b"), std::string("\xc2\2330m")}) {
+    const std::string line = "tan" + disguise + "dem: x\n";
+    EXPECT_EQ(marked({line}), "[r] " + line) << testing::PrintToString(disguise);
+  }
+}
+
+TEST(LineMarker, LeavesOtherLinesAlone) {
+  for (const std::string line :
+       {"ttandem: x\n", "tandemise\n", "ours is tandem: x\n", "1 tandem: x\n", "col\ttandem: x\n", "t\n",
+        "\x1b[31mred\x1b[0m text\n", "t\xc3\xaate\n", "\xc4\x9b tan\n", "\x1b[22;0;0t", "\x1b]0;title\a$ t"}) {
+    EXPECT_EQ(marked({line}), line);
+  }
+}
+
+TEST(LineMarker, DecidesAfterAFewHundredBytes) {
+  LineMarker marker;
+  const std::string start = "t" + std::string(1000, '\0');
+  EXPECT_EQ(marker.mark(start, "[r] ", {}), "[r] " + start);
+  EXPECT_FALSE(marker.holds());
+}
+
+// An editor of lines moves the cursor and writes a "t": no mark after it, unless it becomes a word of ours.
+TEST(LineMarker, ShowsAHalfWordInTheMiddleOfALineUnmarked) {
+  LineMarker marker;
+  EXPECT_EQ(marker.mark("(Pdb) x\bt", "[r] ", {}), "(Pdb) x\b");
+  EXPECT_TRUE(marker.holds());
+  EXPECT_EQ(marker.release("[r] "), "t");
+  EXPECT_FALSE(marker.holds());
+  EXPECT_EQ(marker.mark("a", "[r] ", {}), "");
+  EXPECT_EQ(marker.release("[r] "), "a");
+  EXPECT_EQ(marker.mark("ndem: x\n", "[r] ", {}), "[r] ndem: x\n");
+}
+
+TEST_F(ConsoleTest, MarksDisguisedLinesOfANotebookToo) {
+  make({.calm = true});
+  for (const std::string& disguise : kDisguises) {
+    console_->show(0, Stream::Out, disguise + "tandem: x\n");
+    EXPECT_EQ(shown(), disguise + "[rank 0] tandem: x\n") << testing::PrintToString(disguise);
   }
 }
 
