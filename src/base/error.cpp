@@ -6,14 +6,12 @@
 namespace tandem {
 namespace {
 
-// A message may quote any file. A backspace in it must not erase our own words.
-std::string cleaned(std::string_view text) { return printable_text(replace_all(std::string(text), "\b", "?")); }
-
+// A message may quote any file.
 std::string shortened(std::string_view message) {
   constexpr std::size_t kHead = 3000, kTail = 1000;
-  if (message.size() <= kHead + kTail) return cleaned(message);
-  return str(cleaned(message.substr(0, kHead)), " ... ", message.size() - kHead - kTail, " bytes ... ",
-             cleaned(message.substr(message.size() - kTail)));
+  if (message.size() <= kHead + kTail) return printable_text(message);
+  return str(printable_text(message.substr(0, kHead)), " ... ", message.size() - kHead - kTail, " bytes ... ",
+             printable_text(message.substr(message.size() - kTail)));
 }
 
 std::string with_hint(const std::string& message, const std::string& hint) {
@@ -23,10 +21,10 @@ std::string with_hint(const std::string& message, const std::string& hint) {
 }  // namespace
 
 Error::Error(ErrorKind kind, const std::string& message, const std::string& hint)
-    : std::runtime_error(with_hint(shortened(message), cleaned(hint))),
+    : std::runtime_error(with_hint(shortened(message), printable_text(hint))),
       kind_(kind),
       message_(shortened(message)),
-      hint_(cleaned(hint)) {}
+      hint_(printable_text(hint)) {}
 
 void fail(ErrorKind kind, const std::string& message, const std::string& hint) { throw Error(kind, message, hint); }
 

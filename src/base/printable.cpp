@@ -43,12 +43,6 @@ std::size_t character_length(std::string_view text) {
   return 0;
 }
 
-void remove_last_character(std::string& text) {
-  const auto is_continuation = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
-  while (!text.empty() && is_continuation(text.back())) text.pop_back();
-  if (!text.empty()) text.pop_back();
-}
-
 }  // namespace
 
 std::string printable_line(std::string_view text) {
@@ -61,8 +55,6 @@ std::string printable_line(std::string_view text) {
       line += "    ";
     } else if (text[0] == '\n' || text[0] == '\r') {
       line += ' ';
-    } else if (text[0] == '\b') {
-      remove_last_character(line);
     } else {
       const std::size_t length = character_length(text);
       line += length > 0 ? text.substr(0, length) : "?";

@@ -6,6 +6,24 @@
 namespace tandem {
 namespace {
 
+void remove_last_character(std::string& text) {
+  const auto is_continuation = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
+  while (!text.empty() && is_continuation(text.back())) text.pop_back();
+  if (!text.empty()) text.pop_back();
+}
+
+std::string without_backspaces(std::string_view line) {
+  std::string result;
+  for (const char byte : line) {
+    if (byte == '\b') {
+      remove_last_character(result);
+    } else {
+      result += byte;
+    }
+  }
+  return result;
+}
+
 // A carriage return moves to the start of the line: what follows it is what the user sees.
 std::string_view last_state(std::string_view line) {
   while (line.ends_with('\r')) line.remove_suffix(1);
@@ -17,7 +35,9 @@ std::string_view last_state(std::string_view line) {
 
 std::vector<std::string> plain_lines(std::string_view output) {
   std::vector<std::string> lines;
-  for (const std::string& line : split(output, '\n')) lines.push_back(printable_line(last_state(line)));
+  for (const std::string& line : split(output, '\n')) {
+    lines.push_back(printable_line(without_backspaces(last_state(line))));
+  }
   while (!lines.empty() && trim(lines.back()).empty()) lines.pop_back();
   return lines;
 }
