@@ -1,8 +1,6 @@
 #include "recipes/summarize/token_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <tandem/error.h>
 
 #include <algorithm>
@@ -63,17 +61,13 @@ std::uint64_t checksum(Header header, std::string_view rest) {
 
 void TokenFile::Unmap::operator()(const std::byte* memory) const { ::munmap(const_cast<std::byte*>(memory), size); }
 
-// Opening a pipe without O_NONBLOCK would wait for a program that writes to it.
 TokenFile::Memory TokenFile::map(const fs::path& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0) fail_file(path, str("cannot be read: ", errno_text(errno)));
-  if (!S_ISREG(status.st_mode)) fail_file(path, "is not a file");
-  const auto size = static_cast<std::size_t>(status.st_size);
-  if (size < sizeof(Header)) fail_file(path, "is cut off");
-  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  const OpenFile file = open_regular(path);
+  if (!file.fd) fail_file(path, str("cannot be read: ", errno_text(file.error)));
+  if (file.size < sizeof(Header)) fail_file(path, "is cut off");
+  void* memory = ::mmap(nullptr, file.size, PROT_READ, MAP_SHARED, file.fd.get(), 0);
   if (memory == MAP_FAILED) fail_file(path, str("cannot be mapped: ", errno_text(errno)));
-  return {static_cast<const std::byte*>(memory), Unmap{size}};
+  return {static_cast<const std::byte*>(memory), Unmap{file.size}};
 }
 
 std::string EncodingReport::text() const {

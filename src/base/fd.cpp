@@ -38,9 +38,17 @@ fs::path link_target(const fs::path& path) {
   return real ? fs::path(real.get()) : fs::absolute(path);
 }
 
-bool is_regular(int fd) {
+// Opening a pipe without O_NONBLOCK would wait for a program that writes to it.
+OpenFile open_to_read(const fs::path& path) {
+  OpenFile file{.fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))};
   struct stat facts {};
-  return ::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+  if (!file.fd || ::fstat(file.fd.get(), &facts) != 0) {
+    file.error = errno;
+  } else if (!S_ISREG(facts.st_mode)) {
+    file.error = S_ISDIR(facts.st_mode) ? EISDIR : kNotRegular;
+  }
+  file.size = static_cast<std::uint64_t>(facts.st_size);
+  return file;
 }
 
 bool wait_for_input(int fd, std::chrono::milliseconds silence) {
@@ -131,31 +139,24 @@ bool write_all(int fd, const FileContent& content) {
 
 std::optional<std::string> read_all(int fd, std::size_t num_bytes) { return read_chunks(fd, num_bytes, std::nullopt); }
 
-// Opening a pipe without O_NONBLOCK would wait for a program that writes to it.
 std::string read_file(const fs::path& path, ErrorKind kind, const StreamLimits& limits) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  auto text = !file                    ? std::nullopt
-              : is_regular(file.get()) ? read_all(file.get(), std::string::npos)
-                                       : read_chunks(file.get(), limits.num_bytes, limits.silence);
+  const OpenFile file = open_to_read(path);
+  const bool is_stream = file.error == kNotRegular;
+  if (file.error != 0 && !is_stream) fail_to_read(path, kind, file.error);
+  auto text = is_stream ? read_chunks(file.fd.get(), limits.num_bytes, limits.silence)
+                        : read_all(file.fd.get(), std::string::npos);
   if (!text) fail_to_read(path, kind, errno, limits);
   return *std::move(text);
 }
 
-RegularFile open_regular(const fs::path& path) {
-  RegularFile file{.fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY))};
-  struct stat facts {};
-  if (!file.fd || ::fstat(file.fd.get(), &facts) != 0) {
-    file.error = errno;
-  } else if (!S_ISREG(facts.st_mode)) {
-    file.error = S_ISDIR(facts.st_mode) ? EISDIR : kNotRegular;
-  }
+OpenFile open_regular(const fs::path& path) {
+  OpenFile file = open_to_read(path);
   if (file.error != 0) file.fd = Fd();
-  file.size = static_cast<std::uint64_t>(facts.st_size);
   return file;
 }
 
 FileText read_regular(const fs::path& path, std::uint64_t limit) {
-  const RegularFile file = open_regular(path);
+  const OpenFile file = open_regular(path);
   if (!file.fd) return {.text = std::nullopt, .error = file.error};
   if (file.size > limit) return {.text = std::nullopt, .error = EFBIG};
   FileText result{.text = read_all(file.fd.get(), std::string::npos)};

@@ -72,23 +72,23 @@ std::string read_file(const std::filesystem::path& path, ErrorKind kind = ErrorK
                       const StreamLimits& limits = {});
 
 // A regular file, opened for reading. A fifo is refused: to open or read one may take for ever.
-struct RegularFile {
+struct OpenFile {
   Fd fd;
   std::uint64_t size = 0;
   int error = 0;  // why it was not opened: errno or kNotRegular
 };
 constexpr int kNotRegular = -1;
-RegularFile open_regular(const std::filesystem::path& path);
+OpenFile open_regular(const std::filesystem::path& path);
 
-// The whole of a regular file of at most `limit` bytes.
+// The whole of a regular file of at most `limit` bytes, for callers to whom it matters why it cannot be read.
 struct FileText {
   std::optional<std::string> text;
   int error = 0;  // why there is none
 };
 FileText read_regular(const std::filesystem::path& path, std::uint64_t limit = UINT64_MAX);
-std::string read_regular_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data);
 
-// The same; nothing if it does not exist.
+// The whole of a regular file; an Error of that kind if it cannot be read. The optional file need not exist.
+std::string read_regular_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data);
 std::optional<std::string> read_optional_file(const std::filesystem::path& path, ErrorKind kind = ErrorKind::Data);
 
 // The whole of a regular file; nothing if it does not exist or cannot be read.

@@ -50,7 +50,7 @@ Fault cannot_read(const fs::path& path, int error) {
 }
 
 std::optional<Fault> find_fault(const fs::path& path, const Manifest::File& expected, Check check) {
-  const RegularFile file = open_regular(path);
+  const OpenFile file = open_regular(path);
   if (!file.fd) return cannot_read(path, file.error);
   if (file.size != expected.size) return Fault{str(path, " has ", file.size, " bytes, expected ", expected.size)};
   if (check == Check::Sizes) return std::nullopt;

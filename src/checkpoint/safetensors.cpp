@@ -197,7 +197,7 @@ Metadata aliases(const SafetensorsHeader& header) {
 }
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
-  RegularFile file = open_regular(path);
+  OpenFile file = open_regular(path);
   if (!file.fd) {
     fail(ErrorKind::Checkpoint, str("cannot read ", path, ": ", errno_text(file.error)),
          "check the path and its permissions");
