@@ -225,6 +225,11 @@ void wait_for_all(detail::StoreClient& client) {
            client.world().num_nodes > 1 ? ", and that TANDEM_SECRET is the same on all hosts" : ""));
 }
 
+[[noreturn]] void fail_unset(const std::string& key, milliseconds timeout) {
+  fail(ErrorKind::Timeout, str("store: nobody set '", key, "' within ", duration_text(timeout)),
+       "the rank that should have set it may have failed; check its output");
+}
+
 // Separates the keys of callers from the ones used here.
 std::string user_key(const std::string& key) { return str("user/", key); }
 
@@ -249,9 +254,8 @@ int Store::meeting() const { return client_->meeting(); }
 void Store::set(const std::string& key, const std::string& value) { client_->set(user_key(key), value); }
 
 std::string Store::get(const std::string& key) {
-  if (client_->wait(user_key(key), Deadline(client_->timeout()))) return client_->get(user_key(key));
-  fail(ErrorKind::Timeout, str("store: nobody set '", key, "' within ", duration_text(client_->timeout())),
-       "the rank that should have set it may have failed; check its output");
+  if (!client_->wait(user_key(key), Deadline(client_->timeout()))) fail_unset(key, client_->timeout());
+  return client_->get(user_key(key));
 }
 
 std::int64_t Store::add(const std::string& key, std::int64_t amount) { return client_->add(user_key(key), amount); }
@@ -271,8 +275,9 @@ std::vector<std::string> Store::gather(const std::string& key, const std::string
   std::vector<std::string> values;
   for (int rank = 0; rank < world().size; ++rank) {
     const std::string theirs = str(key, '/', rank);
-    client_->wait_for(rank, user_key(theirs), Deadline(client_->timeout()));
-    values.push_back(get(theirs));
+    const bool is_set = client_->wait_for(rank, user_key(theirs), Deadline(client_->timeout()));
+    if (!is_set) fail_unset(theirs, client_->timeout());
+    values.push_back(client_->get(user_key(theirs)));
   }
   return values;
 }
