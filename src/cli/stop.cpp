@@ -29,10 +29,7 @@ void visit_fields(StopOptions& o, Visitor&& field) {
   field("timeout", o.timeout, "time before the job is killed with SIGKILL");
 }
 
-void validate(const StopOptions& options) {
-  if (options.timeout >= std::chrono::milliseconds(0)) return check_duration("timeout", options.timeout, {});
-  fail(ErrorKind::Config, str("timeout is ", duration_text(options.timeout), ", must not be negative"), "try 45s");
-}
+void validate(const StopOptions& options) { check_duration("timeout", options.timeout, {}); }
 
 const ProgramText kStopText{
     .name = "tandem stop",

@@ -46,10 +46,11 @@ std::vector<int> watched_signals(const LifeOptions& options) {
 }
 
 // How a job ended.
-struct LaunchResult {
+struct Ending {
   int exit_code = 0;
   std::string outcome;  // succeeded, failed, stopped, stalled
-  Json json;            // the result for --json
+  std::string words;    // the same for the last line
+  Json failure = {};    // for --json
 };
 
 std::string run_id_of(const LaunchPlan& plan) {
@@ -147,19 +148,19 @@ class Launch {
   Launch(const LaunchOptions& options, RunningJob& job)
       : options_(options), job_(job), restarts_(options.life.max_restarts, options.life.min_uptime) {}
 
-  LaunchResult run(const OnStart& on_start) {
+  int run(const OnStart& on_start) {
     for (int attempt = 0;; ++attempt) {
       pause(restarts_.pause());
-      if (signal_) return finish({}, "");
+      if (signal_) return finish(stopped());
       const GroupEnd end = run_attempt(attempt, on_start);
-      if (end.ok()) return finish({.exit_code = 0, .outcome = "succeeded", .json = {}}, "all succeeded");
+      if (end.ok()) return finish({.outcome = "succeeded", .words = "all succeeded"});
       if (end.signal) {
         told_to_end(*end.signal);
-        return finish({.exit_code = 0, .outcome = "", .json = report_earlier_failure(end)}, "");
+        return finish(stopped(report_earlier_failure(end)));
       }
-      if (end.stall)
-        return finish({.exit_code = exit_code(ErrorKind::Timeout), .outcome = "stalled", .json = {}},
-                      "stopped: stalled");
+      if (end.stall) {
+        return finish({.exit_code = exit_code(ErrorKind::Timeout), .outcome = "stalled", .words = "stopped: stalled"});
+      }
       const Cause cause = find_cause(end.ranks);
       if (!may_restart(end, cause, attempt)) return finish_failed(end, cause);
       announce_restart(end, cause, attempt + 1);
@@ -203,15 +204,17 @@ class Launch {
     return std::ranges::any_of(end.ranks, has_failed) ? report(end).json : Json();
   }
 
-  LaunchResult finish_failed(const GroupEnd& end, const Cause& cause) {
+  int finish_failed(const GroupEnd& end, const Cause& cause) {
     FailureReport failure = report(end);
     if (restarts_.saw_repetition()) {
       job_.say(str("not restarted: the same failure twice within ", duration_text(options_.life.min_uptime),
                    " of the start (--min-uptime)"));
     }
     pass_on(end.ranks[cause.index], cause);
-    return finish({.exit_code = failure.exit_code, .outcome = "failed", .json = std::move(failure.json)},
-                  str("rank ", failure.rank, " failed: ", end.ranks[cause.index].status.text()));
+    return finish({.exit_code = failure.exit_code,
+                   .outcome = "failed",
+                   .words = str("rank ", failure.rank, " failed: ", end.ranks[cause.index].status.text()),
+                   .failure = std::move(failure.json)});
   }
 
   bool may_restart(const GroupEnd& end, const Cause& cause, int attempt) {
@@ -290,44 +293,49 @@ class Launch {
   }
 
   // A signal until the very end decides the exit code.
-  LaunchResult finish(LaunchResult result, std::string words) {
+  int finish(Ending ending) {
     const double seconds = watch_.seconds();
     write_out();
     const std::string lost = why_lost(Stream::Out);
+    if (!lost.empty() && ending.exit_code == 0) {
+      ending = {.exit_code = exit_code(ErrorKind::Data),
+                .outcome = "failed",
+                .words = "all ranks succeeded, but their output was lost"};
+    }
+    if (signal_) ending = stopped(std::move(ending.failure));
+    say_end(ending, seconds, lost);
+    write_out();
+    if (signal_) ending = stopped();
+    const bool is_result_lost = options_.streams.json && !why_lost(Stream::Error).empty();
+    if (is_result_lost && ending.exit_code == 0) ending.exit_code = exit_code(ErrorKind::Data);
+    record_end(ending.outcome, ending.exit_code);
+    return ending.exit_code;
+  }
+
+  void say_end(const Ending& ending, double seconds, const std::string& lost) {
     if (!lost.empty()) {
       job_.say(str("cannot write to standard output (", lost, "); the full output is in ", job_.folder.log_dir()));
     }
-    if (!lost.empty() && result.exit_code == 0) {
-      result = {.exit_code = exit_code(ErrorKind::Data), .outcome = "failed", .json = std::move(result.json)};
-      words = "all ranks succeeded, but their output was lost";
+    if (!options_.streams.json) {
+      if (options_.streams.quiet && ending.exit_code == 0) return;
+      return job_.say(str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", ending.words));
     }
-    if (signal_) words = mark_stopped(result);
     Json::Object json = {{"name", job_.plan.name},
-                         {"outcome", result.outcome},
-                         {"exit_code", result.exit_code},
+                         {"outcome", ending.outcome},
+                         {"exit_code", ending.exit_code},
                          {"ranks", job_.plan.env.world.local_size},
                          {"seconds", seconds},
                          {"log_dir", job_.folder.log_dir().string()}};
-    if (!result.json.is_null()) json.emplace_back("failure", result.json);
+    if (!ending.failure.is_null()) json.emplace_back("failure", ending.failure);
     if (!lost.empty()) json.emplace_back("output_lost", lost);
-    result.json = json;
-    if (options_.streams.json) {
-      job_.console.say(str(json_text(result.json), '\n'));
-    } else if (!options_.streams.quiet || result.exit_code != 0) {
-      job_.say(str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", words));
-    }
-    write_out();
-    const bool is_result_lost = options_.streams.json && !why_lost(Stream::Error).empty();
-    if (is_result_lost && result.exit_code == 0) result.exit_code = exit_code(ErrorKind::Data);
-    if (signal_) mark_stopped(result);
-    record_end(result.outcome, result.exit_code);
-    return result;
+    job_.console.say(str(json_text(json), '\n'));
   }
 
-  std::string mark_stopped(LaunchResult& result) const {
-    result.exit_code = 128 + *signal_;
-    result.outcome = "stopped";
-    return str("stopped by signal ", *signal_, " (", ::strsignal(*signal_), ')');
+  Ending stopped(Json failure = {}) const {
+    return {.exit_code = 128 + *signal_,
+            .outcome = "stopped",
+            .words = str("stopped by signal ", *signal_, " (", ::strsignal(*signal_), ')'),
+            .failure = std::move(failure)};
   }
 
   const LaunchOptions& options_;
@@ -356,9 +364,9 @@ int run_job(const LaunchOptions& options, Dialect dialect, const LaunchPlan& wan
   Console console(streams.console(environment_variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("")), out,
                   error);
   RunningJob job{options, plan, streams, folder, port_number, loop, signals, console, control};
-  const LaunchResult result = Launch(options, job).run(on_start);
+  const int code = Launch(options, job).run(on_start);
   prune_jobs(kKeptJobs, kSpareJobs);
-  return result.exit_code;
+  return code;
 }
 
 }  // namespace

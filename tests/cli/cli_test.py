@@ -130,7 +130,7 @@ class Run(ErrorTest):
         self.assert_error(tandem("run", "-n", "0", "true"), 2,
                           "nproc-per-node is 0", "1 to 4096 (--nproc-per-node)", "`tandem run -n 2 ...`")
         self.assert_error(tandem("run", "--shutdown-timeout", "-1s", "true"), 2,
-                          "shutdown-timeout is -1s", "(--shutdown-timeout)", "try 30s")
+                          "shutdown-timeout is -1s", "(--shutdown-timeout)", "give 0s to 8760h")
         for flag in ("min-uptime", "shutdown-timeout", "stall-timeout"):  # a point in time so late would overflow
             self.assert_error(tandem("run", f"--{flag}", "2562047h", "true"), 2, f"{flag} is 2562047h", f"(--{flag})", "8760h")
         self.assert_error(tandem("stop", "--timeout", "2562047h"), 2, "timeout is 2562047h", "(--timeout)", "8760h")

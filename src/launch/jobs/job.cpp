@@ -55,10 +55,8 @@ std::string name_of(const std::vector<std::string>& command) {
 }
 
 void check_name(const std::string& name) {
-  const bool is_printable = printable_line(name) == name;
-  if (is_printable && name.find('/') == name.npos && !name.starts_with('.') && !name.starts_with('-') &&
-      name.size() <= 200)
-    return;
+  const bool is_plain = printable_line(name) == name && name.find('/') == name.npos;
+  if (is_plain && !name.starts_with('.') && !name.starts_with('-') && name.size() <= 200) return;
   fail(ErrorKind::Usage, str("'", name, "' is not a valid job name"),
        "use letters, digits and dashes: it becomes the name of a folder");
 }

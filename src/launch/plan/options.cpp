@@ -62,12 +62,6 @@ void check_rendezvous_settings(const std::string& settings) {
   }
 }
 
-void check_time(const char* name, std::chrono::milliseconds time, std::chrono::milliseconds least) {
-  if (time >= least) return check_duration(name, time, least);
-  const bool negative = time < std::chrono::milliseconds(0);
-  refuse(str(name, " is ", duration_text(time), negative ? ", must not be negative" : ", must be positive"), "try 30s");
-}
-
 // Flags that only torchrun implements are accepted at their defaults.
 void check_unset(const char* name, const std::string& value, const char* instead) {
   if (value.empty()) return;
@@ -134,12 +128,12 @@ void validate(const LifeOptions& options) {
   using std::chrono::milliseconds;
   if (options.max_restarts < 0)
     refuse(str("max-restarts is ", options.max_restarts, ", must not be negative"), "try 3");
-  check_time("min-uptime", options.min_uptime, milliseconds(0));
-  check_time("shutdown-timeout", options.shutdown_timeout, milliseconds(0));
+  check_duration("min-uptime", options.min_uptime, milliseconds(0));
+  check_duration("shutdown-timeout", options.shutdown_timeout, milliseconds(0));
   if (options.on_stall == OnStall::Stop && !options.stall_timeout) {
     refuse("on-stall is stop, but stall-timeout is not set", "add --stall-timeout 5m");
   }
-  check_time("stall-timeout", options.stall_timeout.value_or(milliseconds(1)), milliseconds(1));
+  check_duration("stall-timeout", options.stall_timeout.value_or(milliseconds(1)), milliseconds(1));
   for (const std::string& name : options.signals_to_handle) {
     if (signal_number(name)) continue;
     refuse(str("signals-to-handle contains ", name, ", which is unknown or cannot be forwarded"),
