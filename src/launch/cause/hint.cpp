@@ -56,6 +56,15 @@ std::string address_in_use(const Failure& failure) {
       "tcp://...:PORT in the program (use init_method=\"env://\")");
 }
 
+std::string nested_launcher(const Failure&) {
+  return "notebook_launcher starts processes of its own, and here it runs inside of a rank.\n"
+         "Call the training function directly: tandem has started one process per device";
+}
+
+std::string wants_local_rank(const Failure& failure) {
+  return str("the script wants its local rank as a flag: ", run_with(failure.now, "--pass-local-rank underscore"));
+}
+
 std::string ranks_and_gpus(const Circumstances& now) {
   return str(now.local_ranks, now.local_ranks == 1 ? " rank" : " ranks", " and ", now.visible_gpus,
              now.visible_gpus == 1 ? " visible GPU" : " visible GPUs");
@@ -205,6 +214,7 @@ std::string exit_code_hint(const Failure& failure) {
     return str(between(failure.text, "can't open file '", "'"),
                " was not found;\na name without a folder is relative to the current folder");
   }
+  if (failure.says("--local-rank") || failure.says("--local_rank")) return wants_local_rank(failure);
   if (failure.end.status.code == 127) return "a shell did not find a command: check its name and PATH";
   if (failure.end.status.code == 126) return "a shell found a command that is not executable: chmod +x";
   if (prints_usage(failure)) {
@@ -215,6 +225,8 @@ std::string exit_code_hint(const Failure& failure) {
 }
 
 std::string find_hint(const Failure& failure) {
+  const bool is_nested = failure.evidence.traceback.find("in notebook_launcher\n") != std::string::npos;
+  if (is_nested) return nested_launcher(failure);
   const auto* rule = std::ranges::find_if(kRules, [&](const Rule& r) { return applies(r, failure); });
   if (rule != kRules.end()) return rule->hint(failure);
   if (failure.evidence.about_peer) return lost_peer(failure);

@@ -63,6 +63,24 @@ TEST(FailureHint, SaysHowToUseLessGpuMemory) {
               kSmallerBatch);
 }
 
+// The port that it finds in use is its own launcher's.
+TEST(FailureHint, NamesALauncherInsideOfARank) {
+  const std::string text =
+      hint({.code = 1},
+           "Traceback (most recent call last):\n  File \"t.py\", line 9, in <module>\n    notebook_launcher(train)\n"
+           "  File \"/x/accelerate/launchers.py\", line 277, in notebook_launcher\n    elastic_launch(config)()\n"
+           "RuntimeError: The server socket has failed to listen. port: 29500, EADDRINUSE: address already in use\n");
+  expect_says(text, "notebook_launcher");
+  EXPECT_EQ(text.find("29500"), std::string::npos) << text;
+}
+
+TEST(FailureHint, NamesTheFlagForAScriptThatWantsItsLocalRank) {
+  for (const char* flag : {"--local_rank", "--local-rank"}) {
+    const std::string output = str("usage: t.py\nt.py: error: the following arguments are required: ", flag, "\n");
+    expect_says(hint({.code = 2}, output, on_gpus(2, 2)), "tandem run --pass-local-rank underscore train.py");
+  }
+}
+
 TEST(FailureHint, NamesAnotherProcessThatHoldsTheGpu) {
   Circumstances now = on_gpus(1, 1);
   const std::string text = out_of_memory(

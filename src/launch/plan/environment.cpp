@@ -44,13 +44,13 @@ std::optional<std::string> value_of(std::string_view text) {
   return std::string(trim(text.substr(0, text.find(" #"))));
 }
 
-// Collects variables that the user has not set.
+// Collects variables that the user has not set, in the environment or by flags.
 class Defaults {
  public:
-  explicit Defaults(const Lookup& variable) : variable_(variable) {}
+  Defaults(const Lookup& variable, const Variables& given) : variable_(variable), given_(given) {}
 
   bool add(const std::string& name, std::string value) {
-    if (variable_(name)) return false;
+    if (variable_(name) || std::ranges::count(given_, name, &Variables::value_type::first) > 0) return false;
     set_variable(variables, name, std::move(value));
     return true;
   }
@@ -59,6 +59,7 @@ class Defaults {
 
  private:
   const Lookup& variable_;
+  const Variables& given_;
 };
 
 std::string module_path(const ProgramCommand& program, const Surroundings& here) {
@@ -88,14 +89,17 @@ void add_threads(Defaults& defaults, std::vector<std::string>& notes, const Laun
 void add_kaggle(Defaults& defaults, std::vector<std::string>& notes, const LaunchOptions& options,
                 const Surroundings& here) {
   if (!options.environment.kaggle.value.value_or(here.kaggle)) return;
+  const bool is_free = !options.placement.nproc_per_node.given() && !options.placement.device;
+  if (here.gpus.size() < 2 && is_free) {
+    notes.push_back(str(here.gpus.empty() ? "no GPU is" : "one GPU is",
+                        " visible: for two, choose \"GPU T4 x2\" under Settings > Accelerator"));
+  }
+  if (here.gpus.empty()) return;
   std::vector<std::string> set;
   for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_IB_DISABLE"}) {
     if (defaults.add(name, "1")) set.push_back(str(name, "=1"));
   }
   if (!set.empty()) notes.push_back(str(join(set, " and "), ": Kaggle's GPUs have no direct link"));
-  if (here.gpus.size() == 1 && !options.placement.nproc_per_node.given() && !options.placement.device) {
-    notes.emplace_back("one GPU is visible: for two, choose \"GPU T4 x2\" under Settings > Accelerator");
-  }
 }
 
 // The variables that define a rank, and those by which tandem finds its processes, cannot be set by the user.
@@ -165,7 +169,10 @@ Variables read_env_file(const fs::path& path) {
 RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, const ProgramCommand& program,
                              const World& world, const Surroundings& here) {
   RankVariables result;
-  Defaults defaults(here.variable);
+  Variables given;
+  if (options.environment.env_file) given = read_env_file(*options.environment.env_file);
+  add_exports(given, result.notes, options.environment, here.variable);
+  Defaults defaults(here.variable, given);
   add_threads(defaults, result.notes, options, world.local_size, here.cores);
   defaults.add("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   defaults.add("PYTHONUNBUFFERED", "1");
@@ -176,8 +183,7 @@ RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, cons
   if (dialect == Dialect::Accelerate || options.accelerate != AccelerateOptions{}) {
     set_variables(result.variables, accelerate_variables(options.accelerate, world.size == 1));
   }
-  if (options.environment.env_file) set_variables(result.variables, read_env_file(*options.environment.env_file));
-  add_exports(result.variables, result.notes, options.environment, here.variable);
+  set_variables(result.variables, given);
   return result;
 }
 

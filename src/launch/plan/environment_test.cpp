@@ -61,8 +61,22 @@ TEST(Variables, OfKaggleAreSetAndSaid) {
   EXPECT_EQ(variable_of(plan, 1, "NCCL_P2P_DISABLE"), "1");
   EXPECT_EQ(variable_of(plan, 1, "NCCL_IB_DISABLE"), "1");
   EXPECT_FALSE(has_note(machine.plan({"--no-kaggle", "prog"}), note));
+  const LaunchPlan exported = machine.plan({"-x", "NCCL_P2P_DISABLE=0", "prog"});
+  EXPECT_FALSE(has_note(exported, "NCCL_P2P_DISABLE=1"));
+  EXPECT_TRUE(has_note(exported, "NCCL_IB_DISABLE=1: "));
+  EXPECT_EQ(variable_of(exported, 0, "NCCL_P2P_DISABLE"), "0");
   machine.variables["NCCL_P2P_DISABLE"] = "0";
   EXPECT_TRUE(has_note(machine.plan({"prog"}), "NCCL_IB_DISABLE=1: "));
+}
+
+TEST(Variables, OnKaggleWithoutAnAcceleratorSayWhereToChooseOne) {
+  SampleMachine machine;
+  machine.here.kaggle = true;
+  const LaunchPlan plan = machine.plan({"prog"});
+  EXPECT_TRUE(has_note(plan, "no GPU is visible: "));
+  EXPECT_TRUE(has_note(plan, "\"GPU T4 x2\""));
+  EXPECT_FALSE(has_note(plan, "NCCL_"));
+  EXPECT_FALSE(has_note(machine.plan({"--device", "cpu", "prog"}), "GPU T4 x2"));
 }
 
 TEST(Variables, OnKaggleWithOneGpuComeWithAWordOnTheOther) {
