@@ -72,7 +72,8 @@ std::string score_json(const RougeScores& scores, const std::optional<RougeInter
 }
 
 std::string score_text(const RougeScores& scores, const std::optional<RougeIntervals>& intervals, std::int64_t count) {
-  std::string text = str(count, " pairs    precision  recall  f1", intervals ? "      95 % interval of f1" : "", '\n');
+  std::string text = str(count, count == 1 ? " pair     " : " pairs    ", "precision  recall  f1",
+                         intervals ? "      95 % interval of f1" : "", '\n');
   for (const auto& [name, member] : kMeasures) {
     const RougeScore& score = scores.*member;
     text += str(name, std::string(std::string_view("rougeLsum    ").size() - std::string_view(name).size(), ' '),

@@ -335,6 +335,21 @@ TEST(Config, ListsWhatIsNotAtItsDefaultInATable) {
   EXPECT_EQ(config_table(fields_of(untouched)), "");
 }
 
+struct Unnamed {
+  std::string name;
+};
+
+template <class Visitor>
+void visit_fields(Unnamed& o, Visitor&& field) {
+  field("name", o.name, "of the run");
+}
+
+TEST(Config, SaysThatADefaultIsEmpty) {
+  Unnamed config;
+  const Args args = {"--name", "a"};
+  EXPECT_EQ(config_table(load_config(config, args, kSampleProgram).fields), "name  a  --name  (default: empty)\n");
+}
+
 TEST(Config, StoredAndLoadedAgainIsTheSameToTheBit) {
   SampleConfig config{.batch_size = std::numeric_limits<std::int64_t>::min(),
                       .dropout = 1.0F / 3.0F,

@@ -23,6 +23,11 @@ std::string written_text(const Written& written) {
   return "none";
 }
 
+std::string default_text(const Field& field) {
+  const std::string text = written_text(field.default_value);
+  return text.empty() ? "default: empty" : str("default ", text);
+}
+
 std::string canonical_name(std::string_view name) { return replace_all(std::string(name), "_", "-"); }
 
 const Field* find_field(std::span<const Field> fields, std::string_view name) {
@@ -66,8 +71,7 @@ void set_field(Field& field, const Written& written, const std::string& source, 
     const std::string given = is_missing ? "no value" : str("invalid value '", written_text(written), '\'');
     const auto meant = nearest(written_text(written), field.choices);
     fail(kind, str(where, ": ", given, ", expected ", field.allowed),
-         meant ? str("did you mean ", *meant, '?')
-               : str(field.name, ": ", field.help, " (default ", written_text(field.default_value), ')'));
+         meant ? str("did you mean ", *meant, '?') : str(field.name, ": ", field.help, " (", default_text(field), ')'));
   }
   field.source = source;
 }

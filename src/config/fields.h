@@ -14,6 +14,9 @@ namespace tandem {
 // A value as printed: "none", the text, or the texts separated by commas.
 std::string written_text(const Written& written);
 
+// "default 8"; an empty text is "default: empty".
+std::string default_text(const Field& field);
+
 // "batch-size" for "batch_size": both spellings name the same setting.
 std::string canonical_name(std::string_view name);
 

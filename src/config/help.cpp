@@ -116,9 +116,8 @@ std::string config_table(std::span<const Field> fields) {
   std::string text;
   for (const Field& field : fields) {
     if (field.is_default()) continue;
-    text +=
-        str(padded(field.name, name_width), "  ", padded(written_text(field.get()), value_width), "  ",
-            field.source.empty() ? "program" : field.source, "  (default ", written_text(field.default_value), ")\n");
+    text += str(padded(field.name, name_width), "  ", padded(written_text(field.get()), value_width), "  ",
+                field.source.empty() ? "program" : field.source, "  (", default_text(field), ")\n");
   }
   return text;
 }

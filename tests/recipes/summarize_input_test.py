@@ -373,6 +373,7 @@ class Words(SummarizeTest):
     def test_of_score_may_have_flags_after_the_file(self):
         self.write("pairs.csv", "reference,prediction\na b,a b\n")
         self.assertEqual(json.loads(self.run_well("score", "pairs.csv", "--json").stdout)["rouge2"], 1)
+        self.assertRegex(self.run_well("score", "pairs.csv").stdout, r"^1 pair +precision  recall  f1\nrouge1 +1\.0000 ")
 
     def test_of_tokenizer_need_a_tokenizer_and_tokens(self):
         for command in ("encode", "decode"):
