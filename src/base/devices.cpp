@@ -1,6 +1,7 @@
 #include "base/devices.h"
 
 #include <tandem/error.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <climits>
@@ -8,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "base/worker_env.h"
 
 namespace tandem {
 namespace {
@@ -219,6 +221,27 @@ std::vector<std::string> visible_gpus(std::span<const Gpu> gpus,
     visible.emplace_back(trim(entry));
   }
   return visible;
+}
+
+UnusableGpus unusable_gpus(std::size_t num_visible, bool has_cuda) {
+  const std::string are = num_visible == 1 ? " is visible, but " : " are visible, but ";
+  if (has_cuda) {
+    return {.message = str(gpus_text(num_visible), are, "torch cannot use ", num_visible == 1 ? "it" : "them"),
+            .hint = "check the driver with nvidia-smi, or use `--device cpu`"};
+  }
+  return {.message = str(gpus_text(num_visible), are, "the torch of this program has no CUDA"),
+          .hint = "build it with one that has: `make build TORCH_DIR=folder`; or use `--device cpu`"};
+}
+
+std::vector<std::string> visible_gpus_here() {
+  return visible_gpus(list_gpus(), environment_variable_or_empty("CUDA_VISIBLE_DEVICES"));
+}
+
+void note_unused_gpus(bool has_cuda) {
+  const std::size_t count = visible_gpus_here().size();
+  if (count == 0) return;
+  const UnusableGpus why = unusable_gpus(count, has_cuda);
+  write_all(STDERR_FILENO, str("note: running on the CPU: ", why.message, "\nhint: ", why.hint, '\n'));
 }
 
 DevicePlan plan_devices(const std::optional<std::string>& device, std::optional<int> count, bool strict,

@@ -27,6 +27,16 @@ std::vector<Gpu> list_gpus(const std::filesystem::path& root = "/");
 std::vector<std::string> visible_gpus(std::span<const Gpu> gpus,
                                       const std::optional<std::string>& cuda_visible_devices);
 
+// Why torch cannot use the GPUs that are visible, and what to do. `has_cuda`: whether torch was built with CUDA.
+struct UnusableGpus {
+  std::string message;  // "2 GPUs are visible, but the torch of this program has no CUDA"
+  std::string hint;
+};
+UnusableGpus unusable_gpus(std::size_t num_visible, bool has_cuda);
+
+std::vector<std::string> visible_gpus_here();  // to this process
+void note_unused_gpus(bool has_cuda);          // on standard error, for a program that runs on the CPU beside GPUs
+
 // Which device each rank of this node uses.
 struct DevicePlan {
   int num_ranks = 1;

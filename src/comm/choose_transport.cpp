@@ -7,8 +7,10 @@
 #include <set>
 #include <utility>
 
+#include "base/devices.h"
 #include "base/text.h"
 #include "base/worker_env.h"
+#include "build_facts.h"
 #include "comm/nccl/nccl.h"
 #include "comm/shm/shm.h"
 #include "comm/solo/solo.h"
@@ -62,6 +64,10 @@ torch::Device device_from(const std::string& name) {
   } catch (const c10::Error&) {
     // Reported below.
   }
+  if (const auto num_gpus = visible_gpus_here().size(); num_gpus > 0 && name.starts_with("cuda")) {
+    const UnusableGpus why = unusable_gpus(num_gpus, kTorchHasCuda);
+    fail(ErrorKind::Device, str("this rank was started for ", name, ": ", why.message), why.hint);
+  }
   fail(ErrorKind::Device, str("TANDEM_DEVICES assigns '", name, "' to this rank, which is not an available device"),
        "`tandem run` sets it: cpu, or cuda:N if torch has CUDA and there is a GPU");
 }
@@ -71,7 +77,10 @@ torch::Device device_of(const WorkerEnv& env) {
   const int local_rank = env.world.local_rank;
   if (std::cmp_less(local_rank, env.devices.size())) return device_from(env.devices[local_rank]);
   const auto num_gpus = static_cast<int>(static_cast<unsigned>(torch::cuda::device_count()));
-  if (num_gpus == 0) return torch::kCPU;
+  if (num_gpus == 0) {
+    if (local_rank == 0) note_unused_gpus(kTorchHasCuda);
+    return torch::kCPU;
+  }
   if (local_rank < num_gpus) return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(local_rank));
   fail(ErrorKind::Device, str("local rank ", local_rank, " has no GPU: there are ", num_gpus),
        "start fewer ranks; `tandem run --device 0,0` lets two ranks share GPU 0, --device cpu uses none");

@@ -21,10 +21,15 @@ namespace fs = std::filesystem;
 constexpr const char* kLauncher = "tandem";
 constexpr const char* kAuto = "auto";
 
-// Without CUDA in torch, GPUs do not count.
-std::vector<std::string> gpus_here() {
-  if (!kTorchHasCuda) return {};
-  return visible_gpus(list_gpus(), environment_variable_or_empty("CUDA_VISIBLE_DEVICES"));
+// Without CUDA in torch, GPUs do not count, and to ask for one is an Error.
+std::vector<std::string> usable_gpus(const std::string& device) {
+  std::vector<std::string> visible = visible_gpus_here();
+  if (kTorchHasCuda) return visible;
+  if (!visible.empty() && device != kAuto && device != "cpu") {
+    const UnusableGpus why = unusable_gpus(visible.size(), kTorchHasCuda);
+    fail(ErrorKind::Device, str("--device ", device, ": ", why.message), why.hint);
+  }
+  return {};
 }
 
 // Whether there are torchrun's variables, which `tandem run` reads too: PET_MAX_RESTARTS=3.
@@ -92,12 +97,13 @@ void validate(const RankOptions& o) { check_range("nproc", o.nproc.value_or(1), 
 
 void launch_if_needed(const RankOptions& options, const std::vector<std::string>& command, const WorkerEnv& env,
                       const std::function<Variables()>& prepare) {
-  const std::vector<std::string> gpus = gpus_here();
+  const std::vector<std::string> gpus = usable_gpus(options.device);
   if (env.is_launched) return check_launched(options, env, gpus);
   if (!needs_launcher(options, gpus)) return;
   const fs::path program = own_program();
   const fs::path launcher = find_launcher(program, path_folders());  // first: `prepare` creates files
   const Variables variables = prepare();
+  if (options.device == kAuto && !kTorchHasCuda) note_unused_gpus(kTorchHasCuda);
   become_program(launch_command(launcher, program, options, command), environment_with(variables));
 }
 

@@ -82,13 +82,23 @@ class Ranks(SelfLaunchTest):
             self.skipTest("this torch has no CUDA")
         self.assertRegex(self.run_with_gpus(3).stderr, r"tandem: self_launched-\w+: 2 ranks on cuda:0, cuda:1, port ")
 
-    def test_do_not_count_gpus_that_torch_cannot_use(self):
+    def test_do_not_count_gpus_that_torch_cannot_use_and_say_so(self):
         if self.torch_has_cuda():
             self.skipTest("this torch has CUDA")
-        alone = self.run_with_gpus(3)
-        self.assertEqual(alone.stderr, "")
-        self.assertRegex(alone.stdout, "^rank 0 of 1: sum 1, ")
-        self.assertRegex(self.run_with_gpus(3, "--nproc", "2").stdout, "^rank 0 of 2: sum 3, ")
+        for ranks, arguments in ((1, ()), (2, ("--nproc", "2"))):
+            result = self.run_with_gpus(3, *arguments)
+            self.assertRegex(result.stdout, f"^rank 0 of {ranks}: sum {ranks * (ranks + 1) // 2}, ")
+            self.assertRegex(result.stderr, r"note: running on the CPU: 2 GPUs .* no CUDA\nhint: .*TORCH_DIR.*--device cpu")
+            self.assertEqual(result.stderr.count("note: running"), 1)
+        self.assertNotIn("GPU", self.run_with_gpus(3, "--device", "cpu").stderr)
+
+    def test_do_not_start_on_gpus_that_torch_cannot_use(self):
+        if self.torch_has_cuda():
+            self.skipTest("this torch has CUDA")
+        result = self.run_with_gpus(3, "--device", "0,1")
+        self.assertEqual(result.returncode, 10)
+        self.assertRegex(result.stderr, r"^error: --device 0,1: 2 GPUs .* no CUDA\nhint: .*TORCH_DIR.*--device cpu")
+        self.assertEqual(self.run_names(), [])
 
     def test_take_the_device_that_is_asked_for(self):
         result = self.run_program("--device", "cpu")
