@@ -27,22 +27,22 @@ std::string shape_text(const Tensor& tensor) {
 }
 
 void check_type(std::string_view what, const Tensor& tensor) {
-  if (!tensor.defined()) fail(ErrorKind::Comm, str(what, ": the tensor is undefined"), "assign a tensor to it first");
+  if (!tensor.defined()) fail(ErrorKind::Config, str(what, ": the tensor is undefined"), "assign a tensor to it first");
   if (tensor.layout() != torch::kStrided) {
-    fail(ErrorKind::Comm, str(what, ": sparse tensors are not supported"), "convert it: tensor.to_dense()");
+    fail(ErrorKind::Config, str(what, ": sparse tensors are not supported"), "convert it: tensor.to_dense()");
   }
   if (std::find(kTypes.begin(), kTypes.end(), tensor.scalar_type()) != kTypes.end()) return;
-  fail(ErrorKind::Comm, str(what, ": tensors of type ", torch::toString(tensor.scalar_type()), " are not supported"),
+  fail(ErrorKind::Config, str(what, ": tensors of type ", torch::toString(tensor.scalar_type()), " are not supported"),
        "convert it to one of float, double, half, bfloat16, int, long, uint8, bool");
 }
 
 void check_reduction(std::string_view what, const Tensor& tensor, ReduceOp op, double divisor) {
   if (op == ReduceOp::Sum && tensor.scalar_type() == torch::kBool) {
-    fail(ErrorKind::Comm, str(what, ": bool tensors cannot be summed"),
+    fail(ErrorKind::Config, str(what, ": bool tensors cannot be summed"),
          "use ReduceOp::Max for a logical or, ReduceOp::Min for a logical and, or convert to int to count");
   }
   if (divisor != 1 && (op != ReduceOp::Sum || !tensor.is_floating_point())) {
-    fail(ErrorKind::Comm, str(what, ": only sums of floating-point tensors can be divided, not ", shape_text(tensor)),
+    fail(ErrorKind::Config, str(what, ": only sums of floating-point tensors can be divided, not ", shape_text(tensor)),
          "convert it to double first, or divide the result yourself");
   }
 }
@@ -53,7 +53,7 @@ void check_parts(std::string_view what, const Tensor& part, const Tensor& whole,
       part.numel() * size == whole.numel()) {
     return;
   }
-  fail(ErrorKind::Comm,
+  fail(ErrorKind::Config,
        str(what, ": ", shape_text(whole), " on ", whole.device().str(), " does not hold ", size, " times ",
            shape_text(part), " on ", part.device().str()),
        "both need the same type and device, and the larger one world-size times the elements of the smaller");
@@ -63,7 +63,7 @@ void check_parts(std::string_view what, const Tensor& part, const Tensor& whole,
 void check_output(std::string_view what, const Tensor& tensor) {
   check_type(what, tensor);
   if (at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
-  fail(ErrorKind::Comm, str(what, ": elements of the tensor ", shape_text(tensor), " share memory"),
+  fail(ErrorKind::Config, str(what, ": elements of the tensor ", shape_text(tensor), " share memory"),
        "copy an expanded tensor first: tensor.clone()");
 }
 
@@ -76,7 +76,7 @@ void check_same_but_first(const Tensor& tensor, const Tensor& shape, int rank) {
     is_same = shape[i + 1].item<std::int64_t>() == tensor.size(i);
   }
   if (is_same) return;
-  fail(ErrorKind::Comm, str("all_gather_uneven: ", shape_text(tensor), " here, but a different shape on rank ", rank),
+  fail(ErrorKind::Config, str("all_gather_uneven: ", shape_text(tensor), " here, but a different shape on rank ", rank),
        "tensors may differ only in their first dimension");
 }
 
@@ -103,7 +103,7 @@ class Communicator::Turn {
     const bool is_in_backward = torch::autograd::get_current_graph_task_id() != -1;
     const bool is_ours = std::this_thread::get_id() == comm.thread_ || is_in_backward;
     if (!is_ours || busy_.exchange(true)) {
-      fail(ErrorKind::Comm, str(what, ": called from a second thread"),
+      fail(ErrorKind::Config, str(what, ": called from a second thread"),
            "call collectives only from the thread that created the communicator, or from a backward pass it started");
     }
     ++comm.stats_.collectives;
@@ -125,7 +125,7 @@ void validate(const CommOptions& o) {
 Communicator Communicator::join(const CommOptions& options) {
   static std::atomic<bool> has_joined = false;
   if (current_world().size > 1 && has_joined.exchange(true)) {
-    fail(ErrorKind::Comm, "join: this process has already joined the other ranks",
+    fail(ErrorKind::Config, "join: this process has already joined the other ranks",
          "keep the first communicator, and use duplicate() for a second one");
   }
   auto store = std::make_unique<Store>(Store::join(options.join_timeout));
@@ -189,7 +189,7 @@ Work Communicator::broadcast(const Tensor& tensor, int root) {
   constexpr std::string_view kWhat = "broadcast";
   check_output(kWhat, tensor);
   if (root < 0 || root >= world_.size) {
-    fail(ErrorKind::Comm, str(kWhat, ": root ", root, " of ", world_.size, " ranks"), "ranks are numbered from 0");
+    fail(ErrorKind::Config, str(kWhat, ": root ", root, " of ", world_.size, " ranks"), "ranks are numbered from 0");
   }
   const Turn turn(*this, kWhat, tensor.nbytes());
   const Tensor flat = transport_view(tensor);
@@ -215,7 +215,7 @@ std::vector<std::string> Communicator::all_gather_bytes(std::string_view bytes) 
 std::vector<Tensor> Communicator::all_gather_uneven(const Tensor& tensor) {
   check_type("all_gather_uneven", tensor);
   if (tensor.dim() == 0 || tensor.dim() > kMaxDimensions) {
-    fail(ErrorKind::Comm, str("all_gather_uneven: a tensor with ", tensor.dim(), " dimensions"),
+    fail(ErrorKind::Config, str("all_gather_uneven: a tensor with ", tensor.dim(), " dimensions"),
          str("1 to ", kMaxDimensions, " dimensions are supported: tensor.view({-1})"));
   }
   // Shapes first, each as number of dimensions and sizes: a mismatch is reported before the tensors are gathered.
@@ -260,7 +260,7 @@ void Communicator::confirm() { transport_->confirm(); }
 Tensor Communicator::empty(std::int64_t count, const torch::TensorOptions& options) {
   const auto limit = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(options.dtype().itemsize());
   if (count < 0 || count > limit) {
-    fail(ErrorKind::Comm, str("empty: a tensor of ", count, " elements"),
+    fail(ErrorKind::Config, str("empty: a tensor of ", count, " elements"),
          "the number of elements must be non-negative and fit into memory");
   }
   return transport_->empty(count, options);

@@ -54,7 +54,7 @@ std::vector<std::pair<std::string, Tensor>> named_tensors(const torch::nn::Modul
 void check_same_count(const std::vector<std::string>& hashes) {
   for (std::size_t rank = 1; rank < hashes.size(); ++rank) {
     if (hashes[rank].size() == hashes[0].size()) continue;
-    fail(ErrorKind::Comm,
+    fail(ErrorKind::Data,
          str("check_replicas: the module has ", hashes[0].size() / 8, " tensors on rank 0, and ",
              hashes[rank].size() / 8, " on rank ", rank),
          "pass the same module on every rank");
@@ -98,7 +98,7 @@ void check_replicas(const torch::nn::Module& module, Communicator& comm) {
     for (const std::string& theirs : all) of_ranks.push_back(std::string_view(theirs).substr(i * 8, 8));
     const Agreement agreement = compare(of_ranks);
     if (agreement.others.empty()) continue;
-    fail(ErrorKind::Comm,
+    fail(ErrorKind::Data,
          str("check_replicas: ", tensors[i].first, " has other bits on ", ranks_text(agreement.others), " than on ",
              ranks_text(agreement.most)),
          "look for work that only some ranks do (an optimizer step, clipping, loading weights) and for random numbers "

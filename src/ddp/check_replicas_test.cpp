@@ -35,7 +35,7 @@ TEST(D10, ReplicasThatDriftAreCaught) {
     if (world.rank == 2) model->weights[1].mutable_grad().mul_(1.001);  // for example clipping on one rank only
     optimizer.step();
     const Error error = error_of([&] { check_replicas(*model, comm); });
-    EXPECT_EQ(error.kind(), ErrorKind::Comm);
+    EXPECT_EQ(error.kind(), ErrorKind::Data);
     EXPECT_TRUE(says(error.message(), {"check_replicas", "parameter p1", "rank 2", "ranks 0, 1"}));
   });
 }

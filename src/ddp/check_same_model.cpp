@@ -44,7 +44,7 @@ std::string line_at(const std::vector<std::string>& lines, std::size_t index) {
   const std::vector<std::string> found = split(other, '\n');
   std::size_t index = 0;
   while (index < expected.size() && index < found.size() && expected[index] == found[index]) ++index;
-  fail(ErrorKind::Comm,
+  fail(ErrorKind::Config,
        str("DistributedDataParallel: the ranks have different models: tensor ", index, " is ", line_at(expected, index),
            " on rank 0, and ", line_at(found, index), " on rank ", rank),
        "create the same module on every rank, with the same settings and its layers registered in the same order");

@@ -25,7 +25,7 @@ void expect_difference(const std::function<std::shared_ptr<torch::nn::Module>(bo
   run_ranks(3, [&](const World& world) {
     Communicator comm = Communicator::join();
     const Error error = error_of([&] { check_same_model(*make(world.rank == 1), comm); });
-    EXPECT_EQ(error.kind(), ErrorKind::Comm);
+    EXPECT_EQ(error.kind(), ErrorKind::Config);
     EXPECT_TRUE(says(error.message(), {"DistributedDataParallel: ", "different models"}));
     EXPECT_TRUE(says(error.message(), facts));
   });

@@ -28,7 +28,7 @@ void check_one_device(const torch::nn::Module& module) {
   for (const auto& [name, tensor] : tensors) {
     const auto& [first_name, first] = tensors.front();
     if (tensor.device() == first.device()) continue;
-    fail(ErrorKind::Comm,
+    fail(ErrorKind::Config,
          str("DistributedDataParallel: the module is on several devices: ", first_name, " on ", first.device().str(),
              ", ", name, " on ", tensor.device().str()),
          "move it to the device of this rank: module->to(comm.device())");

@@ -29,7 +29,7 @@ Reducer::Reducer(const std::vector<NamedTensor>& parameters, std::vector<Tensor>
     }
   }
   if (slots_.empty()) {
-    fail(ErrorKind::Comm, "DistributedDataParallel: no parameter of the module requires grad",
+    fail(ErrorKind::Config, "DistributedDataParallel: no parameter of the module requires grad",
          "register its parameters with requires_grad, or use the module without DistributedDataParallel");
   }
 
@@ -89,14 +89,15 @@ bool Reducer::is_frozen() const {
 void Reducer::check_parameters() const {
   for (const auto& [name, parameter] : frozen_) {
     if (!parameter.requires_grad()) continue;
-    fail(ErrorKind::Comm, str("DistributedDataParallel: parameter ", name, " was frozen and now requires grad"),
-         "create the DistributedDataParallel after setting requires_grad");
+    fail(ErrorKind::Config, str("DistributedDataParallel: parameter ", name, " was frozen and now requires grad"),
+         "set requires_grad before creating the DistributedDataParallel; under an Accelerator prepare the model with "
+         "it, and use freeze(module) and unfreeze(module) from then on");
   }
   for (const Slot& slot : slots_) {
     const Tensor& now = slot.parameter;
     const Tensor& then = slot.slice;
     if (now.sizes() == then.sizes() && now.dtype() == then.dtype() && now.device() == then.device()) continue;
-    fail(ErrorKind::Comm,
+    fail(ErrorKind::Config,
          str("DistributedDataParallel: parameter ", slot.name, " has changed its dtype, device or shape"),
          "convert and move the module before creating the DistributedDataParallel");
   }
@@ -118,16 +119,16 @@ void Reducer::on_gradient(std::size_t index) {
 
 void Reducer::check_backward() const {
   if (torch::GradMode::is_enabled()) {
-    fail(ErrorKind::Comm, "DistributedDataParallel: backward() was called with create_graph",
+    fail(ErrorKind::Config, "DistributedDataParallel: backward() was called with create_graph",
          "double backward is not reduced over the ranks; compute the inner gradient with torch::autograd::grad and "
          "create_graph, and call backward() without it");
   }
   if (pass_ && *pass_ != torch::autograd::get_current_graph_task_id()) {
-    fail(ErrorKind::Comm, "DistributedDataParallel: a backward pass was started inside the backward pass",
+    fail(ErrorKind::Config, "DistributedDataParallel: a backward pass was started inside the backward pass",
          "use tandem::recompute for activation checkpointing");
   }
   if (!pass_ && num_forwards_ == 0) {
-    fail(ErrorKind::Comm, "DistributedDataParallel: backward() without a matching forward()",
+    fail(ErrorKind::Config, "DistributedDataParallel: backward() without a matching forward()",
          "call forward() of the DistributedDataParallel, not of the bare module, once per backward(), and both inside "
          "no_sync() or both outside; for activation checkpointing use tandem::recompute");
   }
@@ -152,7 +153,7 @@ void Reducer::move_into_bucket(std::size_t index) {
   Slot& slot = slots_[index];
   Tensor& grad = slot.parameter.mutable_grad();
   if (grad.layout() != torch::kStrided) {
-    fail(ErrorKind::Comm, str("DistributedDataParallel: the gradient of ", slot.name, " is sparse"),
+    fail(ErrorKind::Config, str("DistributedDataParallel: the gradient of ", slot.name, " is sparse"),
          "create that layer with sparse(false)");
   }
   if (!grad.is_set_to(slot.slice)) {
@@ -222,7 +223,8 @@ void Reducer::wait_for_peers() {
   stats_.exposed += watch.elapsed();
 }
 
-// A parameter unused on this rank may be used on others. If no rank uses it, its `.grad` stays unchanged.
+// A parameter unused on this rank may be used on others. If no rank uses it, its `.grad` stays unchanged. A rank that
+// uses none has no loss in this pass, such as one with padding only: that needs no warning.
 void Reducer::take_from_peers(std::span<const std::size_t> unused) {
   if (unused.empty()) return;  // reading the usage would synchronize host and device
   const Tensor usage = usage_.cpu();
@@ -232,7 +234,7 @@ void Reducer::take_from_peers(std::span<const std::size_t> unused) {
     slots_[i].parameter.mutable_grad() = slots_[i].slice;
     names.push_back(slots_[i].name);
   }
-  if (!names.empty()) warn_of_unused(join_some(names, ", "));
+  if (!names.empty() && unused.size() < slots_.size()) warn_of_unused(join_some(names, ", "));
 }
 
 void Reducer::warn_of_unused(const std::string& names) {

@@ -149,7 +149,7 @@ TEST(Reducer, ForwardWithoutGradModeOrBackwardIsNoPass) {
 void expect_error(const std::function<void()>& body, std::initializer_list<std::string_view> facts,
                   std::string_view hint) {
   const Error error = error_of(body);
-  EXPECT_EQ(error.kind(), ErrorKind::Comm);
+  EXPECT_EQ(error.kind(), ErrorKind::Config);
   EXPECT_TRUE(says(error.message(), {"DistributedDataParallel: "}));
   EXPECT_TRUE(says(error.message(), facts));
   EXPECT_TRUE(says(error.hint(), {hint}));

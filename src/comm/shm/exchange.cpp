@@ -60,7 +60,7 @@ class Exchange::Turn {
  public:
   explicit Turn(std::atomic<bool>& is_busy) : is_busy_(is_busy) {
     if (is_busy_.exchange(true)) {
-      fail(ErrorKind::Comm, "comm: two threads use the communicator at the same time",
+      fail(ErrorKind::Config, "comm: two threads use the communicator at the same time",
            "wait for a collective in the thread that started it");
     }
   }

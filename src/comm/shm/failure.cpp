@@ -33,13 +33,13 @@ Board::Failure disagreement(const Board& board, std::uint64_t number, const Post
 }
 
 Board::Failure loss(const LostRank& lost, std::uint64_t number, const Posting& posting) {
-  return {
-      .kind = ErrorKind::Comm,
-      .message = str("comm: rank ", lost.rank, " was lost (", lost.how, ") while the others were waiting for it in ",
-                     collective_text(number, posting)),
-      .hint = str("check the output of rank ", lost.rank,
-                  "; if it succeeded, it ran fewer steps than the others: give all ranks the same number of batches "
-                  "(even_batches)")};
+  return {.kind = ErrorKind::Comm,
+          .message = str("comm: rank ", lost.rank, " was lost (", lost.how,
+                         ") while the others were waiting for it in ", collective_text(number, posting)),
+          .hint = str(
+              "check the output of rank ", lost.rank,
+              "; if it succeeded, it ran fewer steps than the others: give all ranks the same number of batches, as "
+              "a Sampler with Tail::Pad or Tail::Drop does")};
 }
 
 Board::Failure lateness(const std::vector<int>& late, std::uint64_t number, const Posting& posting,
