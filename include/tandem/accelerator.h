@@ -146,7 +146,15 @@ class Accelerator {
   void backward(const torch::Tensor& mean_loss) { backward(LossSum{mean_loss, 1}); }
   bool sync_gradients() const;  // this micro-batch is the last of its step
 
-  // Before `step`: gradient norm clipped to this value; 0: off. The norm before clipping is in what `step` returns.
+  // After `backward`, to read or change gradients yourself: leaves in `.grad` what `step` will use, the gradient of the
+  // mean loss over all micro-batches and ranks. Until then `.grad` holds sums over samples, in fp16 scaled. Before the
+  // last micro-batch of a step it does nothing and returns false.
+  bool unscale_gradients();
+
+  // After `backward`: every element of that gradient clipped to -max_value .. max_value; 0: off.
+  void clip_grad_value(double max_value);
+
+  // Before each `step`: gradient norm clipped to this value; 0: off. The norm before that is in what `step` returns.
   void clip_grad_norm(double max_norm);
 
   // After the last micro-batch of a step, updates the weights; otherwise returns nothing.
@@ -185,14 +193,12 @@ class Accelerator {
   // The tensors of all ranks, concatenated along the first dimension, in which they may differ.
   torch::Tensor gather(const torch::Tensor& tensor);
 
-  // The same for the results of a batch, one row per sample, without the padding of the last batch.
+  // The same for the results of a batch, one row per sample, without the padding of the last batch. For results of
+  // which a sample has any number, such as boxes, use GatheredRows (metrics.h), which keeps them by sample.
+  torch::Tensor gather_for_metrics(const torch::Tensor& rows, const SampleBatch& batch);
   template <class Batch>
   torch::Tensor gather_for_metrics(const torch::Tensor& rows, const Batch& batch) {
-    if constexpr (requires { batch.samples; }) {
-      return gather_for_metrics(rows, batch.samples);
-    } else {
-      return gather(rows.narrow(0, 0, batch.num_counted));
-    }
+    return gather_for_metrics(rows, batch.samples);
   }
 
   torch::Tensor reduce(const torch::Tensor& tensor, Reduction reduction = Reduction::Sum);

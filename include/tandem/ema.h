@@ -42,6 +42,7 @@ class Ema {
   void reset();
 
   bool has_own_module() const { return has_own_module_; }
+  bool averages(const torch::nn::Module& module) const;  // whether it averages weights of this module and of no other
 
   // The module has the averaged weights within the scope of the returned guard.
   AveragedWeights swap_in();

@@ -87,6 +87,8 @@ class Loader {
     num_ahead_ = workers == 0 ? 0 : options.prefetch;
     threads_ = detail::start_threads(workers);
   }
+  template <class Collate>
+  Loader(const Dataset&&, Sampler, Collate, const LoaderOptions& = {}) = delete;  // a temporary would not outlive it
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 

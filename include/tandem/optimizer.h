@@ -36,7 +36,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
   virtual ~Optimizer() = default;
 
-  // Sets every `.grad` to undefined (set_to_none). `update` skips parameters without a gradient.
+  // Sets every `.grad` to undefined (set_to_none). `update` skips parameters without a gradient. Within a step of an
+  // Accelerator or of train_step it does nothing, as in Accelerate: they clear gradients when a step begins.
   void zero_grad();
 
   // The defined gradients, in the order of the groups.
@@ -95,6 +96,9 @@ class Optimizer {
   ParameterGroup& group_at(std::size_t group, const char* setting, double value);
   void check_scalar(const torch::Tensor& scalar, const char* name) const;
 
+  friend class GradientsKept;
+
+  bool keeps_gradients_ = false;
   std::vector<ParameterGroup> groups_;
   std::vector<Slot> slots_;
   std::vector<Entry> entries_;  // every parameter, in the order of the groups

@@ -33,8 +33,9 @@ struct LossTerm {
   std::optional<double> count = {};  // any real number of at least 0; none: the count of the term before it
   double weight = 1;
 
-  // Lower bound of the total count, for counts that may be 0 in a whole step. Without it, a micro-batch with a count of
-  // 0 adds nothing, whatever its sum, which may be nan; with it, its sum counts.
+  // Lower bound of the total count, for counts that may be 0 in a whole step. Without it, a total count of 0 is an
+  // Error unless the sum is 0. A micro-batch with a count of 0 adds its sum; only nan, the mean of no samples, adds
+  // nothing.
   double min_count = 0;
 };
 
@@ -57,12 +58,17 @@ struct StepOptions {
   double max_norm = 0;     // gradient norm clipped to this value; 0: off
   bool is_exact = false;   // the same bits on 1, 2 or 4 ranks (BatchPlan says on which)
   std::uint64_t part = 0;  // distinguishes the random numbers of several trained parts; 0: the only one
+
+  // Called before clipping and the update, when `.grad` holds the gradient of the mean loss over all ranks, to read or
+  // change it. Before that `.grad` holds sums over samples, in fp16 scaled.
+  std::function<void()> on_gradients = {};
 };
 
 // The settings of one update of a part.
 struct UpdateOptions {
   double lr = 1e-3;
-  double max_norm = 0;  // gradient norm clipped to this value; 0: off
+  double max_norm = 0;                      // gradient norm clipped to this value; 0: off
+  std::function<void()> on_gradients = {};  // as in StepOptions
 };
 
 struct StepResult {

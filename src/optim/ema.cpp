@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -71,6 +72,13 @@ Ema::Ema(const torch::nn::Module& module, torch::nn::Module& average, const EmaO
   for (const auto& [name, buffer] : module.named_buffers().pairs()) take(name, buffer);
   average.eval();
   has_own_module_ = true;
+}
+
+bool Ema::averages(const torch::nn::Module& module) const {
+  std::set<const void*> own;
+  for (const Tensor& parameter : module.parameters()) own.insert(parameter.unsafeGetTensorImpl());
+  for (const Tensor& buffer : module.buffers()) own.insert(buffer.unsafeGetTensorImpl());
+  return std::ranges::all_of(pairs_, [&](const Pair& pair) { return own.contains(pair.source.unsafeGetTensorImpl()); });
 }
 
 void Ema::update() {

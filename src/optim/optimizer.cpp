@@ -92,6 +92,7 @@ Optimizer::Optimizer(std::vector<ParameterGroup> groups, std::vector<Slot> slots
 }
 
 void Optimizer::zero_grad() {
+  if (keeps_gradients_) return;
   for (const Entry& entry : entries_) entry.parameter.mutable_grad().reset();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "monitor/numbers.h"
 #include "train/accelerator_run.h"
 #include "train/rank_facts.h"
 #include "train/run_files.h"
@@ -58,7 +59,7 @@ Sampler Accelerator::sampler(std::int64_t num_samples, EpochOrder order) const {
 
 void Accelerator::begin(SampleSource source) {
   Run& run = *run_;
-  if (run.has_begun()) fail_order("batches() or steps() was called twice");
+  if (run.has_begun()) fail_order("batches() or steps() was called twice: the loop over it covers all epochs");
   run.check_parts();
   const std::filesystem::path& folder = run.place.folder;
   run.training.emplace(run.trained_parts(), run.comm, run.plan, run.options.training,
@@ -131,12 +132,32 @@ void Accelerator::end_pass() {
 void Accelerator::end_loop() { run_->step.reset(); }
 
 void Accelerator::backward(const Loss& loss) {
+  if (run_->stage == Run::Stage::HasLoss) {
+    fail_order("backward() was called twice for one micro-batch: add the losses up, or give a Loss of several terms");
+  }
   if (run_->stage != Run::Stage::InPass) fail_order("backward() was called without accumulate()");
   run_->step->backward(loss);
   run_->stage = Run::Stage::HasLoss;
 }
 
 bool Accelerator::sync_gradients() const { return run_->batch + 1 == run_->batches.size(); }
+
+bool Accelerator::unscale_gradients() {
+  Run& run = *run_;
+  if (run.stage != Run::Stage::HasLoss) fail_order("unscale_gradients() belongs between backward() and step()");
+  if (!run.step->has_all()) return false;
+  run.step->unscale();
+  return true;
+}
+
+void Accelerator::clip_grad_value(double max_value) {
+  if (!(max_value >= 0)) {
+    fail(ErrorKind::Config, str("accelerator: clip_grad_value(", max_value, ")"), "give 0 (off) or more");
+  }
+  if (run_->max_norm > 0) fail_order("clip_grad_value() was called after clip_grad_norm(): clip values first");
+  if (!unscale_gradients() || max_value == 0) return;
+  for (Tensor& gradient : run_->only_part().optimizer->gradients()) gradient.clamp_(-max_value, max_value);
+}
 
 void Accelerator::clip_grad_norm(double max_norm) {
   if (!(max_norm >= 0)) {
@@ -176,6 +197,7 @@ StepResult Accelerator::train_part(std::string_view name, std::span<const detail
   const OthersUnchanged others(run.parts, part);
   StepOptions step = run.training->step_options(options.lr, options.max_norm);
   step.part = part.random_key();
+  step.on_gradients = options.on_gradients;
   StepResult result = detail::train_step(part.living_reducer(), *part.optimizer, part.scaler, batches, step);
   run.end_update(part, options.lr, result);
   return result;
@@ -186,6 +208,7 @@ void Accelerator::next_batch() {
   if (run.stage != Run::Stage::HasLoss && run.stage != Run::Stage::Updated) {
     fail_order(str("accumulate() or backward() was not called for micro-batch ", run.batch, " of ", run.step_name()));
   }
+  run.max_norm = 0;
   if (run.stage == Run::Stage::HasLoss && ++run.batch < run.batches.size()) run.stage = Run::Stage::InStep;
 }
 
@@ -291,6 +314,17 @@ void Accelerator::stop(const std::string& why) {
 
 Tensor Accelerator::gather(const Tensor& tensor) {
   return torch::cat(run_->comm.all_gather_uneven(tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor));
+}
+
+Tensor Accelerator::gather_for_metrics(const Tensor& rows, const SampleBatch& batch) {
+  const std::int64_t num_rows = rows.dim() > 0 ? rows.size(0) : 0;
+  if (num_rows != std::ssize(batch.ids) && num_rows != batch.num_counted) {
+    fail(ErrorKind::Data,
+         str("accelerator: gather_for_metrics() got ", counted(num_rows, "row"), " for a batch of ",
+             counted(std::ssize(batch.ids), "sample")),
+         "give one row per sample; for any number of results per sample use tandem::GatheredRows<torch::Tensor>");
+  }
+  return gather(rows.narrow(0, 0, batch.num_counted));
 }
 
 Tensor Accelerator::reduce(const Tensor& tensor, Reduction reduction) {

@@ -73,6 +73,15 @@ TEST_F(AcceleratorOrder, WantsItsOwnBackward) {
                      {"step()", "loss.backward()"});
 }
 
+TEST_F(AcceleratorOrder, WantsTheLossesOfAMicroBatchAddedUp) {
+  expect_order_error(loop_error([&](const auto& loss) {
+                       const auto pass = accelerator_.accumulate();
+                       accelerator_.backward(loss());
+                       accelerator_.backward(loss());
+                     }),
+                     {"backward()", "twice", "add the losses up"});
+}
+
 TEST_F(AcceleratorOrder, WantsEachMicroBatch) {
   int num_batches = 0;
   expect_order_error(loop_error([&](const auto& loss) {
@@ -104,7 +113,7 @@ TEST_F(AcceleratorOrder, RefusesWhatComesTooLate) {
   Sgd optimizer(*line);
   expect_order_error(error_of([&] { accelerator_.prepare(ema); }), {"prepare(average)", "batches()"});
   expect_order_error(error_of([&] { accelerator_.prepare(optimizer); }), {"prepare(optimizer)", "batches()"});
-  expect_order_error(error_of([&] { accelerator_.batches(sampler_); }), {"twice"});
+  expect_order_error(error_of([&] { accelerator_.batches(sampler_); }), {"twice", "all epochs"});
 }
 
 TEST_F(AcceleratorOrder, RefusesASecondStep) {

@@ -47,10 +47,10 @@ struct Accelerator::Run {
   std::optional<Training> training = {};
   SampleSource source = {};
 
-  std::vector<BatchName> batches = {};  // of the current step
-  std::size_t batch = 0;                // the current one
-  std::optional<Step> step = {};        // from the first `accumulate` to `update`
-  double max_norm = 0;
+  std::vector<BatchName> batches = {};   // of the current step
+  std::size_t batch = 0;                 // the current one
+  std::optional<Step> step = {};         // from the first `accumulate` to `update`
+  double max_norm = 0;                   // as given for the current micro-batch
   std::vector<PartResult> results = {};  // of the current step, until they are shown
   SamplerState before_step = {};
   std::chrono::steady_clock::time_point update_end = {};

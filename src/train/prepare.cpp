@@ -83,12 +83,22 @@ void Accelerator::prepare(const std::string& part, Optimizer& optimizer) {
   if (!is_on(optimizer.state(), device())) {
     fail_order("the optimizer was created before prepare(model) moved the model to its device");
   }
-  run_->part_of(part).optimizer = &optimizer;
+  PreparedPart& prepared = run_->part_of(part);
+  if (prepared.optimizer != nullptr && prepared.optimizer != &optimizer) {
+    fail_order(str("prepare(optimizer): ", prepared.text(),
+                   " has an optimizer; for several learning rates use one with "
+                   "several parameter groups"));
+  }
+  prepared.optimizer = &optimizer;
 }
 
 void Accelerator::prepare(const std::string& part, Ema& average, const std::string& name) {
   run_->check_preparing("prepare(average)");
-  std::vector<NamedAverage>& averages = run_->part_of(part).averages;
+  PreparedPart& prepared = run_->part_of(part);
+  std::vector<NamedAverage>& averages = prepared.averages;
+  if (!average.averages(*prepared.module)) {
+    fail_order(str("prepare(): the average is of another module than ", prepared.text(), "; create it from that one"));
+  }
   if (std::ranges::count(averages, name, &NamedAverage::name) > 0) {
     fail_order(str("prepare(): two averages have the name '", name, "'"));
   }

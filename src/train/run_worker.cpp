@@ -50,6 +50,10 @@ int code_of(const std::function<void(std::string& where)>& body) {
     return report(Error(ErrorKind::Data, message, "check the path and its permissions"), where);
   } catch (const std::exception& error) {
     return report(error, where);
+  } catch (...) {
+    return report(Error(ErrorKind::Internal, "the program threw something that is no std::exception",
+                        "throw a std::runtime_error, or a tandem::Error with a hint"),
+                  where);
   }
 }
 

@@ -28,6 +28,12 @@ TEST(RunWorker, PrintsAnErrorWithItsRankAndGivesTheCodeOfItsKind) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: read: no rows [rank 0 of 1]\nhint: check the file\n");
 }
 
+TEST(RunWorker, ReportsWhateverIsThrown) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_worker([](const World&) { throw 42; }), 70);
+  EXPECT_TRUE(says(testing::internal::GetCapturedStderr(), {"error: ", "std::exception", "[rank 0 of 1]\nhint: "}));
+}
+
 TEST(RunWorker, PrintsATorchErrorWithoutItsBacktrace) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run_worker([](const World&) { torch::ones({2, 3}).matmul(torch::ones({2, 3})); }), 70);

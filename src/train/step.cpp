@@ -112,6 +112,13 @@ Tensor objective_of(std::span<const LossTerm> terms) {
   return objective;
 }
 
+// Changes when a gradient is removed or written to.
+GradientMark mark_of(const Optimizer& optimizer) {
+  const std::vector<Tensor> gradients = optimizer.gradients();
+  if (gradients.empty()) return {};
+  return {.num_gradients = gradients.size(), .version = gradients.front()._version()};
+}
+
 // The first term with a count above 0: the gradient is divided by its count.
 std::size_t reference_term(const Tally& total) {
   return std::ranges::find_if(total.terms, [](const auto& term) { return term.divisor() > 0; }) - total.terms.begin();
@@ -134,10 +141,10 @@ Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int6
       num_batches_(num_batches),
       passes_before_(reducer.stats().passes),
       losses_(options, reducer.comm()),
-      sums_(reducer) {
+      sums_(reducer),
+      kept_(optimizer) {
   check_parts(reducer, optimizer, num_batches, options.is_exact);
   reducer.set_step(options.step);
-  optimizer.zero_grad();
   if (options.is_exact && num_batches > 1) shards_.emplace(reducer, Buffers::Restart);
 }
 
@@ -160,6 +167,7 @@ void Step::begin_batch(const BatchName& name) {
 void Step::backward(const Loss& given) {
   autocast_.reset();
   check_loss(given);
+  check_unchanged();
   groups_ = groups_of(given);
   const Loss loss = with_all_counts(given);
   losses_.add(given, loss, ids_);
@@ -172,6 +180,15 @@ void Step::backward(const Loss& given) {
   if (shards_) shards_->end_shard();
   no_sync_.reset();
   ++num_done_;
+  mark_ = mark_of(optimizer_);
+}
+
+void Step::check_unchanged() const {
+  if (num_done_ == 0 || mark_of(optimizer_) == mark_) return;
+  fail(ErrorKind::Config,
+       str("training: the gradients of step ", options_.step + 1, " were changed before it was complete"),
+       "leave out module->zero_grad(): a step begins without gradients; to clip or to read them, call "
+       "unscale_gradients() after the last micro-batch");
 }
 
 // One backward pass for each count.
@@ -191,16 +208,44 @@ StepResult Step::update(double lr, double max_norm) {
     fail(ErrorKind::Config, str("training: the learning rate of step ", options_.step + 1, " is ", lr),
          "give a finite number");
   }
-  if (num_batches_ == 0 && scaler_.needs_normalizer()) agree_on_normalizer(0);
-  const Tally total = reduce();
-  const std::size_t first = reference_term(total);
-  StepResult result = update_by_mean_of(total.terms[first].divisor(), lr, max_norm);
-  result.terms = losses_.means(total);
+  reduce_once();
+  const Tensor norm = global_norm(optimizer_.gradients()) / divisor_;
+  const Tensor overflow = overflow_.defined() ? torch::maximum(overflow_, found_inf(norm)) : found_inf(norm);
+  optimizer_.update(lr, max_norm > 0 ? divisor_ / clip_coefficient(norm, max_norm) : divisor_, overflow);
+  scaler_.update(overflow);
+  StepResult result{.terms = losses_.means(*total_),
+                    .count = total_->terms[0].count,
+                    .work = static_cast<std::int64_t>(total_->work),
+                    .norm = norm.item<double>()};
+  result.was_skipped = !std::isfinite(result.norm) || (overflow_.defined() && overflow_.item<float>() != 0);
   for (const auto& [name, mean] : result.terms) result.loss += mean;
-  result.count = total.terms[0].count;
-  result.work = static_cast<std::int64_t>(total.work);
   check_result(result);
   return result;
+}
+
+void Step::unscale() {
+  reduce_once();
+  const std::vector<Tensor> gradients = optimizer_.gradients();
+  overflow_ = found_inf(global_norm(gradients));
+  const torch::NoGradGuard no_grad;
+  torch::_foreach_div_(gradients, divisor_);
+  divisor_ = torch::ones_like(divisor_);
+}
+
+// Afterwards `.grad / divisor_` is the gradient of the mean over all micro-batches and ranks.
+void Step::reduce_once() {
+  if (total_) return;
+  check_unchanged();
+  if (num_batches_ == 0 && scaler_.needs_normalizer()) agree_on_normalizer(0);
+  total_ = reduce();
+  const std::vector<Tensor> gradients = optimizer_.gradients();
+  if (gradients.empty()) {
+    fail(ErrorKind::Data,
+         str("training: the loss of step ", options_.step + 1, " does not depend on any parameter, on any rank"),
+         "compute it from the output of the DistributedDataParallel, without detach() or NoGradGuard");
+  }
+  const double count = total_->terms[reference_term(*total_)].divisor();
+  divisor_ = scaler_.divisor(torch::full({}, count, gradients.front().options().dtype(torch::kFloat)));
 }
 
 // Leaves the sum over all ranks in `.grad`. Divided by the count of the reference term it is the gradient of the mean.
@@ -239,24 +284,6 @@ void Step::agree_on_normalizer(double count) {
   scaler_.normalize_by(std::max<std::int64_t>(agreed.item<std::int64_t>(), 1));
 }
 
-// `.grad` holds the scaled sum over `count` samples.
-StepResult Step::update_by_mean_of(double count, double lr, double max_norm) {
-  const std::vector<Tensor> gradients = optimizer_.gradients();
-  if (gradients.empty()) {
-    fail(ErrorKind::Data,
-         str("training: the loss of step ", options_.step + 1, " does not depend on any parameter, on any rank"),
-         "compute it from the output of the DistributedDataParallel, without detach() or NoGradGuard");
-  }
-  const Tensor sum_norm = global_norm(gradients);
-  const Tensor divisor = scaler_.divisor(torch::full_like(sum_norm, count));
-  const Tensor norm = sum_norm / divisor;
-  const Tensor overflow = found_inf(norm);
-  optimizer_.update(lr, max_norm > 0 ? divisor / clip_coefficient(norm, max_norm) : divisor, overflow);
-  scaler_.update(overflow);
-  const double norm_value = norm.item<double>();
-  return {.norm = norm_value, .was_skipped = !std::isfinite(norm_value)};
-}
-
 void Step::check_result(const StepResult& result) const {
   if (!result.was_skipped) return;
   if (!scaler_.is_on()) {
@@ -276,6 +303,10 @@ StepResult detail::train_step(Reducer& reducer, Optimizer& optimizer, LossScaler
   for (const MicroBatch& micro_batch : micro_batches) {
     step.begin_batch(micro_batch.name);
     step.backward(micro_batch.loss());
+  }
+  if (options.on_gradients) {
+    step.unscale();
+    options.on_gradients();
   }
   return step.update(options.lr, options.max_norm);
 }

@@ -26,6 +26,27 @@ class SumGuard {
   Reducer& reducer_;
 };
 
+// Clears the gradients. While it lives, zero_grad() of the optimizer does nothing.
+class GradientsKept {
+ public:
+  explicit GradientsKept(Optimizer& optimizer) : optimizer_(optimizer) {
+    optimizer_.zero_grad();
+    optimizer_.keeps_gradients_ = true;
+  }
+  ~GradientsKept() { optimizer_.keeps_gradients_ = false; }
+  GradientsKept(const GradientsKept&) = delete;
+  GradientsKept& operator=(const GradientsKept&) = delete;
+
+ private:
+  Optimizer& optimizer_;
+};
+
+struct GradientMark {
+  std::size_t num_gradients = 0;
+  std::int64_t version = 0;  // of the first
+  bool operator==(const GradientMark&) const = default;
+};
+
 // An Error if the optimizer, the reducer and exact mode do not fit together. Called at the start of a run; every Step
 // checks it again.
 void check_parts(const Reducer& reducer, const Optimizer& optimizer, std::int64_t num_batches, bool is_exact);
@@ -43,14 +64,19 @@ class Step {
   void backward(const Loss& given);
   bool has_all() const { return num_done_ == num_batches_; }
 
+  // After the last micro-batch: leaves in `.grad` the gradient of the mean over all micro-batches and ranks, so that it
+  // can be read and changed before `update`.
+  void unscale();
+
   StepResult update(double lr, double max_norm);
 
  private:
   void agree_on_normalizer(double count);
   void differentiate(const Loss& loss);
+  void check_unchanged() const;
+  void reduce_once();
   Tally reduce();
   Tally reduce_groups();
-  StepResult update_by_mean_of(double count, double lr, double max_norm);
   void check_result(const StepResult& result) const;
 
   Reducer& reducer_;
@@ -63,6 +89,11 @@ class Step {
   std::span<const std::int64_t> ids_;  // of the current micro-batch
   StepLoss losses_;
   SumGuard sums_;
+  GradientsKept kept_;
+  GradientMark mark_;                // after the last backward pass
+  std::optional<Tally> total_;       // once the gradients are reduced
+  torch::Tensor divisor_;            // of `.grad`, from then on
+  torch::Tensor overflow_;           // 1 if unscale() found a gradient that is not finite
   std::optional<ShardSum> shards_;   // in exact mode, or if terms have different counts
   std::vector<std::size_t> groups_;  // the first term of each group of terms that share a count
   std::optional<NoSync> no_sync_;

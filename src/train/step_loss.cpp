@@ -30,11 +30,16 @@ Tally sum_of(std::span<const Tally> tallies) {
 
 double value_of(const LossTerm& term) { return contributes(term) ? term.weight * term.sum.item<double>() : 0; }
 
-Tally tally_of(const Loss& loss) {
+Tally tally_of(const Loss& loss, const std::vector<bool>& attached) {
   Tally tally{.num_batches = 1, .num_terms = static_cast<double>(loss.terms.size())};
   for (std::size_t i = 0; i < loss.terms.size(); ++i) {
     const LossTerm& term = loss.terms[i];
-    tally.terms.at(i) = {.sum = value_of(term), .count = *term.count, .min_count = term.min_count};
+    const double value = value_of(term);
+    tally.terms.at(i) = {.sum = value,
+                         .count = *term.count,
+                         .min_count = term.min_count,
+                         .num_attached = attached[i] ? 1.0 : 0.0,
+                         .num_detached = attached[i] || value == 0 ? 0.0 : 1.0};
   }
   tally.work = std::max(static_cast<double>(loss.work), *loss.terms.front().count);
   return tally;
@@ -72,7 +77,9 @@ Tally operator+(const Tally& a, const Tally& b) {
   for (std::size_t i = 0; i < kMostTerms; ++i) {
     sum.terms[i] = {.sum = a.terms[i].sum + b.terms[i].sum,
                     .count = a.terms[i].count + b.terms[i].count,
-                    .min_count = std::max(a.terms[i].min_count, b.terms[i].min_count)};
+                    .min_count = std::max(a.terms[i].min_count, b.terms[i].min_count),
+                    .num_attached = a.terms[i].num_attached + b.terms[i].num_attached,
+                    .num_detached = a.terms[i].num_detached + b.terms[i].num_detached};
   }
   return sum;
 }
@@ -80,20 +87,45 @@ Tally operator+(const Tally& a, const Tally& b) {
 void StepLoss::add(const Loss& given, const Loss& loss, std::span<const std::int64_t> ids) {
   if (losses_.empty()) layout_ = layout_of(given);
   if (layout_of(given) != layout_) fail_terms(" the terms of the loss differ between micro-batches");
-  Loss kept = loss;
-  for (LossTerm& term : kept.terms) term.sum = term.sum.detach();
-  losses_.push_back({std::move(kept), {ids.begin(), ids.end()}});
+  BatchLoss& kept = losses_.emplace_back(BatchLoss{loss, {}, {ids.begin(), ids.end()}});
+  for (LossTerm& term : kept.loss.terms) {
+    kept.attached.push_back(term.sum.requires_grad());
+    term.sum = term.sum.detach();
+  }
 }
 
 Tally StepLoss::total() const {
   const std::vector<Tally> ranks = gather(mine());
   check(ranks);
   const Tally total = sum_of(ranks);
+  bool has_count = false;
   for (std::size_t i = 0; i < static_cast<std::size_t>(total.num_terms); ++i) {
-    if (total.terms.at(i).divisor() > 0) return total;
+    check_term(total, i);
+    has_count = has_count || total.terms.at(i).divisor() > 0;
   }
+  if (has_count) return total;
   fail(ErrorKind::Data, str("training: the loss of step ", step_ + 1, " has a count of 0 on all ranks"),
        "the count is the number of samples (or tokens) in the sum");
+}
+
+// Called on every rank, with the same total.
+void StepLoss::check_term(const Tally& total, std::size_t index) const {
+  const Tally::Term& term = total.terms.at(index);
+  const std::string name = total.num_terms > 1 ? str(" term '", name_of(index), "'") : "";
+  if (term.divisor() == 0 && term.sum != 0) {
+    fail(ErrorKind::Data,
+         str("training: the loss", name, " of step ", step_ + 1, " is ", term.sum, ", but its count is 0 on all ranks"),
+         "the count is the number of samples (or tokens) in the sum; if a whole step may have none, give the term a "
+         "min_count, such as 1");
+  }
+  if (term.num_attached > 0 && term.num_detached > 0) {
+    const std::string where = places([&](const BatchLoss& batch, std::size_t i) {
+      return i == index && !batch.attached[i] && value_of(batch.loss.terms[i]) != 0;
+    });
+    fail(ErrorKind::Data, str("training: the loss", name, " of step ", step_ + 1, " has no gradient", where),
+         "elsewhere it has one: compute it from the output of the DistributedDataParallel everywhere, without detach() "
+         "or NoGradGuard");
+  }
 }
 
 void StepLoss::check(const std::vector<Tally>& ranks) const {
@@ -118,19 +150,22 @@ void StepLoss::fail_terms(const char* what) const {
        "0");
 }
 
+std::string StepLoss::name_of(std::size_t term) const {
+  return losses_.empty() ? str("term ", term) : losses_.front().loss.terms[term].name;
+}
+
 std::vector<std::pair<std::string, double>> StepLoss::means(const Tally& total) const {
   std::vector<std::pair<std::string, double>> means;
   for (std::size_t i = 0; i < static_cast<std::size_t>(total.num_terms); ++i) {
     const Tally::Term& term = total.terms.at(i);
-    const std::string name = losses_.empty() ? str("term ", i) : losses_.front().loss.terms[i].name;
-    means.emplace_back(name, term.divisor() > 0 ? term.sum / term.divisor() : 0);
+    means.emplace_back(name_of(i), term.divisor() > 0 ? term.sum / term.divisor() : 0);
   }
   return means;
 }
 
 Tally StepLoss::mine() const {
   std::vector<Tally> tallies;
-  for (const BatchLoss& batch : losses_) tallies.push_back(tally_of(batch.loss));
+  for (const BatchLoss& batch : losses_) tallies.push_back(tally_of(batch.loss, batch.attached));
   Tally sum = sum_of(tallies);
   if (!losses_.empty()) sum.layout = 1 + static_cast<double>(crc32c(layout_));
   return sum;
@@ -150,22 +185,32 @@ std::vector<Tally> StepLoss::gather(const Tally& mine) const {
   return tallies;
 }
 
-// Called on every rank.
 void StepLoss::fail_not_finite() const {
-  std::string mine;
-  for (std::size_t i = 0; i < losses_.size(); ++i) {
-    const auto& [loss, ids] = losses_[i];
-    for (const LossTerm& term : loss.terms) {
-      const double value = value_of(term);
-      if (std::isfinite(value)) continue;
-      const std::string name = loss.terms.size() > 1 ? str(term.name, " ") : "";
-      mine += str(" on rank ", comm_.world().rank, ", micro-batch ", i, " (", name, describe(value, ids), ")");
-    }
-  }
-  std::string where;
-  for (const std::string& text : comm_.all_gather_bytes(mine)) where += text;
+  const std::string where =
+      places([](const BatchLoss& batch, std::size_t i) { return !std::isfinite(value_of(batch.loss.terms[i])); });
   fail(ErrorKind::Data, str("training: the loss of step ", step_ + 1, " is not finite", where),
        "check these samples, or lower the learning rate; earlier checkpoints are not affected");
+}
+
+// " on rank 1, micro-batch 0 (box nan; samples 3 17)": the terms of all ranks that are so. Called on every rank.
+std::string StepLoss::places(const std::function<bool(const BatchLoss&, std::size_t)>& is_so) const {
+  std::string mine;
+  for (std::size_t i = 0; i < losses_.size(); ++i) {
+    const std::vector<LossTerm>& terms = losses_[i].loss.terms;
+    for (std::size_t t = 0; t < terms.size(); ++t) {
+      if (!is_so(losses_[i], t)) continue;
+      const std::string name = terms.size() > 1 ? str(terms[t].name, " ") : "";
+      mine += str(" on rank ", comm_.world().rank, ", micro-batch ", i, " (", name,
+                  describe(value_of(terms[t]), losses_[i].ids), ")");
+    }
+  }
+  std::string all;
+  for (const std::string& text : comm_.all_gather_bytes(mine)) all += text;
+  return all;
+}
+
+bool contributes(const LossTerm& term) {
+  return *term.count > 0 || term.min_count > 0 || std::isfinite(term.sum.item<double>());
 }
 
 }  // namespace tandem

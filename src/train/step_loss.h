@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,6 +22,8 @@ struct Tally {
     double sum = 0;  // weighted
     double count = 0;
     double min_count = 0;
+    double num_attached = 0;  // micro-batches in which the sum has a gradient
+    double num_detached = 0;  // those in which it has none, though it is not 0
 
     double divisor() const { return std::max(count, min_count); }
   };
@@ -46,7 +49,8 @@ class StepLoss {
   void add(const Loss& given, const Loss& loss, std::span<const std::int64_t> ids);
 
   // The sum over all micro-batches of all ranks, along the tree of exact mode; one collective. A loss that is not
-  // finite, or whose count is 0, is the same Error on every rank.
+  // finite, whose count is 0 though it has a value, or that is detached in some micro-batches is the same Error on
+  // every rank.
   Tally total() const;
 
   // Name and weighted mean of each term; on a rank without a micro-batch the names are "term 0", "term 1", ...
@@ -54,15 +58,19 @@ class StepLoss {
 
  private:
   struct BatchLoss {
-    Loss loss;
+    Loss loss;                   // detached
+    std::vector<bool> attached;  // which of its terms had a gradient
     std::vector<std::int64_t> ids;
   };
 
   [[noreturn]] void fail_terms(const char* what) const;
+  void check_term(const Tally& total, std::size_t index) const;
   Tally mine() const;
   std::vector<Tally> gather(const Tally& mine) const;
   void check(const std::vector<Tally>& ranks) const;
   [[noreturn]] void fail_not_finite() const;
+  std::string places(const std::function<bool(const BatchLoss&, std::size_t term)>& is_so) const;
+  std::string name_of(std::size_t term) const;
 
   std::int64_t step_;
   bool is_exact_;
@@ -71,7 +79,7 @@ class StepLoss {
   std::vector<BatchLoss> losses_;
 };
 
-// Whether a term adds to the loss: a sum over no samples may be anything, such as nan.
-inline bool contributes(const LossTerm& term) { return *term.count > 0 || term.min_count > 0; }
+// Whether a term adds to the loss. The mean of no samples is nan, and so is its product with their number.
+bool contributes(const LossTerm& term);
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <chrono>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -144,9 +145,9 @@ TEST(LossTerms, HaveTheSameBitsOn1And2And4RanksInExactMode) {
 
 // One parameter w = 0 and a loss of w * x for each x: its gradient is the mean of x.
 struct OneWeight {
-  OneWeight() : comm(Communicator::join()), net(torch::nn::LinearOptions(1, 1).bias(false)) {
+  explicit OneWeight(double weight = 0) : comm(Communicator::join()), net(torch::nn::LinearOptions(1, 1).bias(false)) {
     torch::NoGradGuard no_grad;
-    net->weight.zero_();
+    net->weight.fill_(weight);
   }
   StepResult step(const std::function<Loss(const Tensor&)>& loss_of) {
     DistributedDataParallel model(net, comm);
@@ -231,7 +232,7 @@ TEST(LossTerms, ThatDifferBetweenMicroBatchesAreAnError) {
   }
 }
 
-// Rank 1 has no samples: with a lower bound its sum counts, as on the joined batch; without one it does not.
+// Rank 1 has no samples, such as an image without objects: its sum counts, as on the joined batch.
 TEST(LossTerms, OfARankWithACountOf0) {
   for (const double min_count : {0.0, 1.0}) {
     run_ranks(2, [&](const World& world) {
@@ -241,14 +242,42 @@ TEST(LossTerms, OfARankWithACountOf0) {
         return Loss(
             {{.name = "cls", .sum = sum * (world.rank == 0 ? 2 : 2.5), .count = count, .min_count = min_count}});
       });
-      EXPECT_EQ(one.net->weight.item<double>(), min_count > 0 ? -(4 + 5) / 2.0 : -4 / 2.0);
+      EXPECT_EQ(one.net->weight.item<double>(), -(4 + 5) / 2.0);
     });
   }
 }
 
-// A rank without a sample need not call the model.
-TEST(LossTerms, OfARankThatDoesNotCallTheModel) {
+TEST(LossTerms, WithAValueButATotalCountOf0AreAnErrorOnEveryRank) {
   run_ranks(2, [](const World& world) {
+    OneWeight one(/*weight=*/3);
+    const Error error = error_of([&] {
+      one.step([&](const Tensor& sum) {
+        return Loss({{.name = "cls", .sum = sum, .count = 1}, {.name = "box", .sum = sum * world.rank, .count = 0}});
+      });
+    });
+    EXPECT_EQ(error.kind(), ErrorKind::Data);
+    EXPECT_TRUE(says(error.message(), {"'box'", "step 1", "is 6", "count is 0"}));
+    EXPECT_TRUE(says(error.hint(), {"min_count"}));
+    EXPECT_EQ(one.net->weight.item<double>(), 3);
+  });
+}
+
+TEST(LossTerms, ThatAreDetachedOnOneRankAreAnErrorOnEveryRank) {
+  run_ranks(2, [](const World& world) {
+    OneWeight one(/*weight=*/3);
+    const Error error = error_of([&] {
+      one.step([&](const Tensor& sum) { return LossSum{world.rank == 1 ? sum.detach() : sum, 1}; });
+    });
+    EXPECT_EQ(error.kind(), ErrorKind::Data);
+    EXPECT_TRUE(says(error.message(), {"step 1", "no gradient", "rank 1", "micro-batch 0", "(6)"}));
+    EXPECT_TRUE(says(error.hint(), {"detach()"}));
+    EXPECT_EQ(one.net->weight.item<double>(), 3);
+  });
+}
+
+// A rank without a sample need not call the model, and is not told that it uses no parameters.
+TEST(LossTerms, OfARankThatDoesNotCallTheModel) {
+  const auto body = [](const World& world) {
     OneWeight one;
     DistributedDataParallel model(one.net, one.comm);
     Sgd optimizer(*one.net);
@@ -260,7 +289,10 @@ TEST(LossTerms, OfARankThatDoesNotCallTheModel) {
     train_step(model, optimizer, scaler, std::vector<double>{2}, loss, {.lr = 1});
     EXPECT_EQ(one.net->weight.item<double>(), -2);
     EXPECT_EQ(model.stats().passes, 1);
-  });
+  };
+  const std::vector<RankOutcome> ends = run_ranks_to_end(2, body, std::chrono::seconds(60));
+  EXPECT_EQ(failures(ends), "");
+  for (const RankOutcome& end : ends) EXPECT_EQ(end.output.find("did not use"), std::string::npos) << end.output;
 }
 
 }  // namespace
