@@ -28,7 +28,7 @@ class SelfLaunchTest(LaunchTest):
         return result.stdout
 
     def run_names(self) -> list[str]:
-        return sorted(path.name for path in self.runs.iterdir() if not path.is_symlink())
+        return sorted(path.name for path in self.runs.iterdir() if not path.is_symlink()) if self.runs.exists() else []
 
 
 class Ranks(SelfLaunchTest):
