@@ -1,7 +1,6 @@
 #include "base/devices.h"
 
 #include <tandem/error.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <climits>
@@ -235,13 +234,6 @@ UnusableGpus unusable_gpus(std::size_t num_visible, bool has_cuda) {
 
 std::vector<std::string> visible_gpus_here() {
   return visible_gpus(list_gpus(), environment_variable_or_empty("CUDA_VISIBLE_DEVICES"));
-}
-
-void note_unused_gpus(bool has_cuda) {
-  const std::size_t count = visible_gpus_here().size();
-  if (count == 0) return;
-  const UnusableGpus why = unusable_gpus(count, has_cuda);
-  write_all(STDERR_FILENO, str("note: running on the CPU: ", why.message, "\nhint: ", why.hint, '\n'));
 }
 
 DevicePlan plan_devices(const std::optional<std::string>& device, std::optional<int> count, bool strict,

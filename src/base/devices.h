@@ -35,7 +35,6 @@ struct UnusableGpus {
 UnusableGpus unusable_gpus(std::size_t num_visible, bool has_cuda);
 
 std::vector<std::string> visible_gpus_here();  // to this process
-void note_unused_gpus(bool has_cuda);          // on standard error, for a program that runs on the CPU beside GPUs
 
 // Which device each rank of this node uses.
 struct DevicePlan {

@@ -187,4 +187,9 @@ bool is_kaggle(const Lookup& lookup) {
   return lookup("KAGGLE_KERNEL_RUN_TYPE") || lookup("KAGGLE_URL_BASE") || lookup("KAGGLE_CONTAINER_NAME");
 }
 
+std::string kaggle_accelerator_note(std::size_t num_gpus) {
+  return str(num_gpus == 0 ? "no GPU is" : "one GPU is",
+             " visible: for two, choose \"GPU T4 x2\" under Settings > Accelerator");
+}
+
 }  // namespace tandem

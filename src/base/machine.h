@@ -48,4 +48,7 @@ bool is_notebook(const Lookup& lookup);
 
 bool is_kaggle(const Lookup& lookup);
 
+// For a notebook of Kaggle with no GPU or one.
+std::string kaggle_accelerator_note(std::size_t num_gpus);
+
 }  // namespace tandem

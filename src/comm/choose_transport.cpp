@@ -77,10 +77,7 @@ torch::Device device_of(const WorkerEnv& env) {
   const int local_rank = env.world.local_rank;
   if (std::cmp_less(local_rank, env.devices.size())) return device_from(env.devices[local_rank]);
   const auto num_gpus = static_cast<int>(static_cast<unsigned>(torch::cuda::device_count()));
-  if (num_gpus == 0) {
-    if (local_rank == 0) note_unused_gpus(kTorchHasCuda);
-    return torch::kCPU;
-  }
+  if (num_gpus == 0) return torch::kCPU;
   if (local_rank < num_gpus) return torch::Device(torch::kCUDA, static_cast<torch::DeviceIndex>(local_rank));
   fail(ErrorKind::Device, str("local rank ", local_rank, " has no GPU: there are ", num_gpus),
        "start fewer ranks; `tandem run --device 0,0` lets two ranks share GPU 0, --device cpu uses none");

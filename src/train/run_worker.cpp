@@ -17,6 +17,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/worker_env.h"
+#include "build_facts.h"
 #include "train/run_files.h"
 #include "train/run_folder.h"
 #include "train/self_launch.h"
@@ -72,6 +73,10 @@ void print(const std::string& text) {
   fail(ErrorKind::Data, str("cannot write to standard output: ", errno_text(errno)), "check where it is sent");
 }
 
+void note_device(const RankOptions& options, const WorkerEnv& env, bool is_on_cpu) {
+  write_all(STDERR_FILENO, device_note(options, env, is_on_cpu));
+}
+
 // Rank 0 creates it, so that all ranks have the same one, also on several hosts.
 std::filesystem::path open_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now,
                                       Communicator& comm) {
@@ -81,6 +86,7 @@ std::filesystem::path open_run_folder(const RunRequest& request, const WorkerEnv
 
 // The folder is created before the ranks, since the launcher writes their output into it.
 Variables prepare_launch(const RunRequest& request, const WorkerEnv& env) {
+  if (!kTorchHasCuda) note_device(request.options.ranks, env, true);
   const std::filesystem::path folder = make_run_folder(request, env, std::chrono::system_clock::now());
   lock_run_folder(folder);  // briefly: an Error if another run uses it, before the launcher writes to its logs
   return {{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_LOG_DIR", folder / kLogsFolder}};
@@ -91,9 +97,10 @@ Variables prepare_launch(const RunRequest& request, const WorkerEnv& env) {
 int run_worker(const std::function<void(const World& world)>& body) {
   return code_of([&](std::string& where) {
     keep_freed_memory();
-    const World world = current_world();
-    where = place_text(world);
-    body(world);
+    const WorkerEnv env = read_worker_env();
+    where = place_text(env.world);
+    if (!kTorchHasCuda) note_device({}, env, true);
+    body(env.world);
   });
 }
 
@@ -114,6 +121,7 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
     where = place_text(env.world);
     keep_freed_memory();
     Communicator comm = Communicator::join(options.accelerator.comm);
+    note_device(options.accelerator.run.ranks, env, comm.device().is_cpu());
     const WallTime now = std::chrono::system_clock::now();
     const std::filesystem::path folder = open_run_folder(request, env, now, comm);
     const Fd lock = comm.world().is_main() ? lock_run_folder(folder) : Fd();
@@ -135,10 +143,14 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
     if (env.is_launched) where = place_text(env.world);
     const LoadedConfig loaded = load_fields(options.fields, command.flags(), program, options.validate);
     if (loaded.text) return print(*loaded.text);
-    launch_if_needed(options.ranks, command.words, env, [] { return Variables(); });
+    launch_if_needed(options.ranks, command.words, env, [&] {
+      if (!kTorchHasCuda) note_device(options.ranks, env, true);
+      return Variables();
+    });
     where = env.world.size > 1 ? place_text(env.world) : "";
     keep_freed_memory();
     Communicator comm = Communicator::join(options.comm);
+    note_device(options.ranks, env, comm.device().is_cpu());
     const std::string result = body(comm);
     if (comm.world().is_main()) print(result);
   });

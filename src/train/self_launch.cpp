@@ -9,6 +9,7 @@
 #include "base/check_range.h"
 #include "base/control_page.h"
 #include "base/devices.h"
+#include "base/machine.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "build_facts.h"
@@ -103,8 +104,19 @@ void launch_if_needed(const RankOptions& options, const std::vector<std::string>
   const fs::path program = own_program();
   const fs::path launcher = find_launcher(program, path_folders());  // first: `prepare` creates files
   const Variables variables = prepare();
-  if (options.device == kAuto && !kTorchHasCuda) note_unused_gpus(kTorchHasCuda);
   become_program(launch_command(launcher, program, options, command), environment_with(variables));
+}
+
+std::string device_note(const RankOptions& options, const WorkerEnv& env, bool is_on_cpu) {
+  const bool is_chosen = options.device != kAuto || !env.devices.empty();
+  if (is_chosen || env.world.local_rank != 0) return "";
+  const std::size_t num_gpus = visible_gpus_here().size();
+  if (is_on_cpu && num_gpus > 0) {
+    const UnusableGpus why = unusable_gpus(num_gpus, kTorchHasCuda);
+    return str("note: running on the CPU: ", why.message, "\nhint: ", why.hint, '\n');
+  }
+  if (num_gpus >= 2 || options.nproc || !is_kaggle(environment_variable)) return "";
+  return str("note: ", kaggle_accelerator_note(num_gpus), '\n');
 }
 
 bool needs_launcher(const RankOptions& options, const std::vector<std::string>& visible_gpus) {

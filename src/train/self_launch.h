@@ -18,6 +18,10 @@ namespace tandem {
 void launch_if_needed(const RankOptions& options, const std::vector<std::string>& command, const WorkerEnv& env,
                       const std::function<Variables()>& prepare);
 
+// What the user should know of the device that was chosen for a program without a launcher: that it runs on the CPU
+// though GPUs are visible, or that Kaggle has more of them. Empty if there is nothing to say.
+std::string device_note(const RankOptions& options, const WorkerEnv& env, bool is_on_cpu);
+
 // Whether the options need a launcher on a machine with these GPUs. An Error if the devices are not available.
 bool needs_launcher(const RankOptions& options, const std::vector<std::string>& visible_gpus);
 

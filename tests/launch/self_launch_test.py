@@ -92,6 +92,12 @@ class Ranks(SelfLaunchTest):
             self.assertEqual(result.stderr.count("note: running"), 1)
         self.assertNotIn("GPU", self.run_with_gpus(3, "--device", "cpu").stderr)
 
+    def test_on_kaggle_say_where_to_choose_two_gpus(self):
+        kaggle = {"KAGGLE_KERNEL_RUN_TYPE": "Interactive", "CUDA_VISIBLE_DEVICES": ""}
+        self.assertRegex(self.run_program(env=kaggle).stderr, '^note: no GPU is visible: .*"GPU T4 x2"')
+        self.assertNotIn("T4", self.run_program("--device", "cpu", env=kaggle).stderr)
+        self.assertEqual(self.run_program().stderr, "")
+
     def test_do_not_start_on_gpus_that_torch_cannot_use(self):
         if self.torch_has_cuda():
             self.skipTest("this torch has CUDA")

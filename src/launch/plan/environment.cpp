@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/fd.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "launch/plan/accelerate.h"
 
@@ -90,10 +91,7 @@ void add_kaggle(Defaults& defaults, std::vector<std::string>& notes, const Launc
                 const Surroundings& here) {
   if (!options.environment.kaggle.value.value_or(here.kaggle)) return;
   const bool is_free = !options.placement.nproc_per_node.given() && !options.placement.device;
-  if (here.gpus.size() < 2 && is_free) {
-    notes.push_back(str(here.gpus.empty() ? "no GPU is" : "one GPU is",
-                        " visible: for two, choose \"GPU T4 x2\" under Settings > Accelerator"));
-  }
+  if (here.gpus.size() < 2 && is_free) notes.push_back(kaggle_accelerator_note(here.gpus.size()));
   if (here.gpus.empty()) return;
   std::vector<std::string> set;
   for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_IB_DISABLE"}) {
