@@ -48,7 +48,7 @@ std::vector<int> watched_signals(const LifeOptions& options) {
 // How a job ended.
 struct Ending {
   int exit_code = 0;
-  std::string outcome;  // succeeded, failed, stopped, stalled
+  std::string outcome;  // succeeded, failed, stopped, stalled, unconnected
   std::string words;    // the same for the last line
   Json failure = {};    // for --json
 };
@@ -153,7 +153,8 @@ class Launch {
       pause(restarts_.pause());
       if (signal_) return finish(stopped());
       const GroupEnd end = run_attempt(attempt, on_start);
-      if (end.ok()) return finish({.outcome = "succeeded", .words = "all succeeded"});
+      connected_ = end.connected;
+      if (end.ok()) return finish(succeeded(end));
       if (end.signal) {
         told_to_end(*end.signal);
         return finish(stopped(report_earlier_failure(end)));
@@ -161,6 +162,7 @@ class Launch {
       if (end.stall) {
         return finish({.exit_code = exit_code(ErrorKind::Timeout), .outcome = "stalled", .words = "stopped: stalled"});
       }
+      if (end.stopped_apart) return finish(unconnected());
       const Cause cause = find_cause(end.ranks);
       if (!may_restart(end, cause, attempt)) return finish_failed(end, cause);
       announce_restart(end, cause, attempt + 1);
@@ -188,6 +190,20 @@ class Launch {
     // Last, since these read a dozen files: while the ranks start.
     set_title(kLauncherTitle);
     memory_watch_.emplace();
+  }
+
+  Ending succeeded(const GroupEnd& end) {
+    const bool expected = options_.life.expect_connect.on();
+    if (end.connected.value_or(true)) return {.outcome = "succeeded", .words = "all succeeded"};
+    write_out();  // the output of the ranks comes before it
+    if (expected || !options_.streams.quiet) job_.say(end.apart);
+    job_.folder.event({{"event", "unconnected"}, {"text", end.apart}});
+    return expected ? unconnected() : Ending{.outcome = "succeeded", .words = "all succeeded, but separately"};
+  }
+
+  static Ending unconnected() {
+    const int code = exit_code(ErrorKind::Rendezvous);
+    return {.exit_code = code, .outcome = "unconnected", .words = "the ranks never connected to each other"};
   }
 
   FailureReport report(const GroupEnd& end) {
@@ -326,6 +342,7 @@ class Launch {
                          {"ranks", job_.plan.env.world.local_size},
                          {"seconds", seconds},
                          {"log_dir", job_.folder.log_dir().string()}};
+    if (connected_) json.emplace_back("connected", *connected_);
     if (!ending.failure.is_null()) json.emplace_back("failure", ending.failure);
     if (!lost.empty()) json.emplace_back("output_lost", lost);
     job_.console.say(str(json_text(json), '\n'));
@@ -343,6 +360,7 @@ class Launch {
   RestartPolicy restarts_;
   std::optional<MemoryWatch> memory_watch_;
   Stopwatch watch_;
+  std::optional<bool> connected_;     // in the last attempt
   std::optional<int> signal_;         // that told the launcher to end
   std::optional<Deadline> farewell_;  // for what is still to be written then
 };

@@ -35,7 +35,8 @@ void RunningJob::say(const std::string& line) {
 }
 
 bool GroupEnd::ok() const {
-  return !signal && !stall && std::ranges::all_of(ranks, [](const RankEnd& end) { return end.status.ok(); });
+  return !signal && !stall && !stopped_apart &&
+         std::ranges::all_of(ranks, [](const RankEnd& end) { return end.status.ok(); });
 }
 
 RankGroup::RankGroup(RunningJob& job, int attempt)
@@ -49,7 +50,11 @@ RankGroup::RankGroup(RunningJob& job, int attempt)
     stall_watch_.emplace(*job_.options.life.stall_timeout);
     next_look_.emplace(Stopwatch::Clock::duration::zero());
   }
-  for (int local_rank = 0; local_rank < job_.plan.env.world.local_size && !signal_; ++local_rank) {
+  const World& world = job_.plan.env.world;
+  if (world.size > 1 && job_.options.life.expect_connect.value.value_or(true)) {
+    connections_.emplace(job_.options.life, job_.plan, job_.port, memory_.get(), attempt);
+  }
+  for (int local_rank = 0; local_rank < world.local_size && !signal_; ++local_rank) {
     start(local_rank);
     take_signals();
   }
@@ -103,7 +108,8 @@ bool RankGroup::any_running() const {
 
 int RankGroup::timeout_ms() const {
   int timeout = job_.console.poll_ms();
-  for (const auto& deadline : {await_cause_, grace_, abandon_, next_look_}) {
+  const auto next_connections = connections_ ? connections_->next_look() : std::nullopt;
+  for (const auto& deadline : {await_cause_, grace_, abandon_, next_look_, next_connections}) {
     if (deadline) timeout = earlier(timeout, deadline->poll_ms());
   }
   return timeout;
@@ -119,6 +125,8 @@ void RankGroup::on_time() {
   if (abandon_ && abandon_->passed()) give_up_on_unkillable();
   if (stopping_) next_look_.reset();
   if (next_look_ && next_look_->passed()) look_for_stall();
+  if (stopping_) return;
+  if (connections_ && connections_->next_look() && connections_->next_look()->passed()) look_at_connections();
 }
 
 void RankGroup::on_exit(Rank& rank) {
@@ -127,6 +135,7 @@ void RankGroup::on_exit(Rank& rank) {
   rank.seconds = rank.watch.seconds();
   rank.order = num_ended_++;
   job_.loop.forget(rank.process->pidfd());
+  if (connections_) connections_->look_after_exit();
   const ExitStatus status = *rank.process->status();
   job_.folder.event({{"event", "exit"},
                      {"rank", rank.rank},
@@ -230,11 +239,8 @@ void RankGroup::look_for_stall() {
   const auto limit = *job_.options.life.stall_timeout;
   next_look_.emplace(
       std::clamp<Stopwatch::Clock::duration>(limit / 10, std::chrono::milliseconds(20), std::chrono::seconds(5)));
-  std::vector<RankProcess> running;
+  const std::vector<RankProcess> running = running_ranks();
   std::vector<StallSample> samples;
-  for (const auto& rank : ranks_) {
-    if (rank->running()) running.push_back({.rank = rank->rank, .pid = rank->process->pid()});
-  }
   for (const RankState& state : inspect_ranks(running)) {
     const auto& rank = ranks_[static_cast<std::size_t>(state.rank - job_.plan.env.world.rank)];
     samples.push_back({state.rank, state.state, state.cpu_seconds, rank->output.num_bytes(), state.pid});
@@ -247,6 +253,25 @@ void RankGroup::look_for_stall() {
   if (job_.options.life.on_stall != OnStall::Stop) return;
   stall_ = stall->text;
   job_.control.abort(stall->ranks.front());
+  tell_all_to_stop(SIGTERM);
+  grace_.emplace(job_.options.life.shutdown_timeout);
+}
+
+std::vector<RankProcess> RankGroup::running_ranks() const {
+  std::vector<RankProcess> running;
+  for (const auto& rank : ranks_) {
+    if (rank->running()) running.push_back({.rank = rank->rank, .pid = rank->process->pid()});
+  }
+  return running;
+}
+
+void RankGroup::look_at_connections() {
+  for (const std::string& text : connections_->look(running_ranks())) {
+    if (!job_.options.streams.quiet) job_.say(text);
+    job_.folder.event({{"event", "unconnected"}, {"text", text}});
+  }
+  if (!connections_->must_stop()) return;
+  stopped_apart_ = true;
   tell_all_to_stop(SIGTERM);
   grace_.emplace(job_.options.life.shutdown_timeout);
 }
@@ -278,7 +303,13 @@ RankEnd RankGroup::rank_end(const Rank& rank) const {
 GroupEnd RankGroup::result() {
   job_.loop.forget(job_.signals.fd());
   for (const Stream stream : {Stream::Out, Stream::Error}) job_.console.outlet(stream).drained = nullptr;
-  GroupEnd end{.ranks = {}, .signal = signal_, .stall = stall_, .seconds = watch_.seconds()};
+  GroupEnd end{.ranks = {},
+               .signal = signal_,
+               .stall = stall_,
+               .connected = connections_ ? connections_->connected() : std::nullopt,
+               .apart = connections_ ? connections_->end_text() : "",
+               .stopped_apart = stopped_apart_,
+               .seconds = watch_.seconds()};
   for (const auto& rank : ranks_) {
     if (!rank->output.trouble().empty()) job_.say(rank->output.trouble());
     end.ranks.push_back(rank_end(*rank));

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/control_page.h"
 #include "launch/cause/cause.h"
+#include "launch/cause/connection_check.h"
 #include "launch/jobs/job.h"
 #include "launch/output/console.h"
 #include "launch/output/rank_output.h"
@@ -42,6 +43,9 @@ struct GroupEnd {
   std::vector<RankEnd> ranks;
   std::optional<int> signal;         // that told the launcher to stop
   std::optional<std::string> stall;  // the stall for which they were stopped
+  std::optional<bool> connected;     // to each other; nothing: unknown, or no matter
+  std::string apart;                 // what to say if they were not
+  bool stopped_apart = false;        // for that
   double seconds = 0;
 
   bool ok() const;
@@ -88,6 +92,8 @@ class RankGroup {
   void kill_all();
   void give_up_on_unkillable();
   void look_for_stall();
+  void look_at_connections();
+  std::vector<RankProcess> running_ranks() const;
   void stop_what_is_left();
   bool is_running_rank(int pid) const;
   GroupEnd result();
@@ -109,6 +115,8 @@ class RankGroup {
   std::optional<Deadline> abandon_;      // until killed ranks are abandoned
   std::optional<StallWatch> stall_watch_;
   std::optional<Deadline> next_look_;
+  std::optional<ConnectionCheck> connections_;
+  bool stopped_apart_ = false;
 };
 
 }  // namespace tandem

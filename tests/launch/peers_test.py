@@ -20,6 +20,7 @@ DIFFERENCES = {
     "TORCHELASTIC_ERROR_FILE": "lies in the folder of the job",
     "TORCHELASTIC_RUN_ID": "without --rdzv-id torchrun's is `none`, ours the name of the job",
     "TORCHELASTIC_SIGNALS_TO_HANDLE": "torchrun's note to itself, which leaks",
+    "ACCELERATE_USE_CPU": "without it Accelerate trains a model per CPU rank",
     "OMP_NUM_THREADS": "torchrun says 1, we share out the cores",
     "PYTHONPATH": "ours has the folder of the caller and of the script",
     "PYTHONFAULTHANDLER": "ours shows the stack of a crash",

@@ -165,7 +165,7 @@ Variables read_env_file(const fs::path& path) {
 }
 
 RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, const ProgramCommand& program,
-                             const World& world, const Surroundings& here) {
+                             const World& world, const std::vector<std::string>& devices, const Surroundings& here) {
   RankVariables result;
   Variables given;
   if (options.environment.env_file) given = read_env_file(*options.environment.env_file);
@@ -176,6 +176,9 @@ RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, cons
   defaults.add("PYTHONUNBUFFERED", "1");
   defaults.add("PYTHONFAULTHANDLER", "1");
   add_kaggle(defaults, result.notes, options, here);
+  // Without it Accelerate on CPUs starts a process group and then trains a model per rank (DistributedType.NO).
+  const bool on_cpu = std::ranges::all_of(devices, [](const std::string& device) { return device == "cpu"; });
+  if (on_cpu && world.size > 1) defaults.add("ACCELERATE_USE_CPU", "True");
   result.variables = std::move(defaults.variables);
   set_variable(result.variables, "PYTHONPATH", module_path(program, here));
   if (dialect == Dialect::Accelerate || options.accelerate != AccelerateOptions{}) {

@@ -26,6 +26,6 @@ struct RankVariables {
 
 // Variables that the user has set are kept. --env-file overrides everything, and --export overrides --env-file.
 RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, const ProgramCommand& program,
-                             const World& world, const Surroundings& here);
+                             const World& world, const std::vector<std::string>& devices, const Surroundings& here);
 
 }  // namespace tandem

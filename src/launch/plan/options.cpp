@@ -134,6 +134,7 @@ void validate(const LifeOptions& options) {
     refuse("on-stall is stop, but stall-timeout is not set", "add --stall-timeout 5m");
   }
   check_duration("stall-timeout", options.stall_timeout.value_or(milliseconds(1)), milliseconds(1));
+  check_duration("connect-timeout", options.connect_timeout, milliseconds(1));
   for (const std::string& name : options.signals_to_handle) {
     if (signal_number(name)) continue;
     refuse(str("signals-to-handle contains ", name, ", which is unknown or cannot be forwarded"),

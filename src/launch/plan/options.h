@@ -98,6 +98,8 @@ struct LifeOptions {
   std::vector<std::string> signals_to_handle = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"};
   std::optional<std::chrono::milliseconds> stall_timeout;
   OnStall on_stall = OnStall::Report;
+  AutoSwitch expect_connect;
+  std::chrono::milliseconds connect_timeout{30'000};
   double monitor_interval = 0.1;
 };
 
@@ -109,6 +111,10 @@ void visit_fields(LifeOptions& o, Visitor&& field) {
   field("signals-to-handle", o.signals_to_handle, "signals forwarded to the ranks");
   field("stall-timeout", o.stall_timeout, "report ranks that make no progress for this long");
   field("on-stall", o.on_stall, "what to do when ranks make no progress");
+  field("expect-connect", o.expect_connect,
+        "ranks that never connect to each other: an error; auto: a note; no-: silence");
+  field("connect-timeout", o.connect_timeout,
+        "time from loading torch to the note or error that ranks have not connected");
   field("monitor-interval", o.monitor_interval, "torchrun's polling interval; accepted, without effect");
 }
 

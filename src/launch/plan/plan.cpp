@@ -108,6 +108,13 @@ std::vector<std::string> notes_of(const LaunchOptions& options, const Surroundin
   return notes;
 }
 
+// With one rank there is nobody to connect to; a rank of an outer launcher is not watched.
+std::vector<std::string> connect_notes(const LifeOptions& options, const LaunchPlan& plan) {
+  if (!options.expect_connect.on() || (plan.env.world.size > 1 && !plan.joins)) return {};
+  return {
+      str("expect-connect has no effect: ", plan.joins ? "an outer launcher starts the ranks" : "there is one rank")};
+}
+
 // The ranks that one launcher starts on one host meet in memory that no other user reaches; others meet at a port.
 std::vector<std::string> secret_notes(const LaunchPlan& plan, const Surroundings& here) {
   const World& world = plan.env.world;
@@ -162,10 +169,11 @@ LaunchPlan make_plan(const LaunchOptions& given, Dialect dialect, const std::vec
   plan.alone = dialect == Dialect::Accelerate && plan.env.world.size == 1 && !hosts.joins;
   plan.local_rank_argument = options.program.use_env ? LocalRankArgument::None : options.program.pass_local_rank;
 
-  RankVariables ranks = rank_variables(options, dialect, program, plan.env.world, here);
+  RankVariables ranks = rank_variables(options, dialect, program, plan.env.world, plan.devices, here);
   plan.variables = std::move(ranks.variables);
-  plan.notes = joined(std::move(settled.notes), std::move(hosts.notes), std::move(devices.notes),
-                      std::move(ranks.notes), notes_of(options, here), secret_notes(plan, here));
+  plan.notes =
+      joined(std::move(settled.notes), std::move(hosts.notes), std::move(devices.notes), std::move(ranks.notes),
+             notes_of(options, here), connect_notes(options.life, plan), secret_notes(plan, here));
   return plan;
 }
 

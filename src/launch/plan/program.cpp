@@ -129,4 +129,9 @@ std::optional<Unwrapped> unwrap_launcher(const std::vector<std::string>& words) 
   return dialect ? std::optional(Unwrapped{*dialect, rest_of(words, flag + 2), words.front()}) : std::nullopt;
 }
 
+bool is_launcher(const std::vector<std::string>& command) {
+  if (unwrap_launcher(command)) return true;
+  return command.size() > 1 && is_python(command.front()) && unwrap_launcher(rest_of(command, 1));
+}
+
 }  // namespace tandem

@@ -34,4 +34,8 @@ struct Unwrapped {
 // other program.
 std::optional<Unwrapped> unwrap_launcher(const std::vector<std::string>& words);
 
+// Whether a running process with this command line is such a launcher: a script named torchrun shows as `python3
+// /usr/bin/torchrun ...`.
+bool is_launcher(const std::vector<std::string>& command);
+
 }  // namespace tandem

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "base/text.h"
 #include "launch/ranks/guard.h"
 #include "launch/ranks/proc.h"
+#include "launch/ranks/sockets.h"
 
 namespace tandem {
 namespace {
@@ -31,27 +31,13 @@ struct Socket {
   std::string user;  // numeric id; empty if the table has none
 };
 
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words = split(line, ' ');
-  std::erase(words, "");
-  return words;
-}
-
-// Columns: "0: 0100007F:733C 00000000:0000 0A ... uid timeout inode". Ports are hexadecimal, 0A is the state LISTEN; an
-// inode of 0 is a connection that no process holds any more.
+// The one that listens, else any.
 std::optional<Socket> find_tcp_socket(int port) {
-  const std::string both_families =
-      str(read_if_there("/proc/net/tcp6").value_or(""), read_if_there("/proc/net/tcp").value_or(""));
   std::optional<Socket> found;
-  for (const std::string& line : split(both_families, '\n')) {
-    const std::vector<std::string> words = words_of(line);
-    if (words.size() < 10 || words[9] == "0") continue;
-    const std::string digits = words[1].substr(words[1].find(':') + 1);
-    int number = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
-    if (number != port) continue;
-    found = Socket{.inode = words[9], .user = words[7]};
-    if (words[3] == "0A") break;
+  for (const TcpSocket& socket : tcp_sockets()) {
+    if (socket.local.port != port || socket.inode == "0") continue;
+    found = Socket{.inode = socket.inode, .user = socket.user};
+    if (socket.state == TcpSocket::Listening) break;
   }
   return found;
 }
@@ -60,28 +46,19 @@ std::optional<Socket> find_tcp_socket(int port) {
 std::optional<Socket> find_unix_socket(std::string_view name) {
   const std::string path = str('@', name);
   for (const std::string& line : split(read_if_there("/proc/net/unix").value_or(""), '\n')) {
-    const std::vector<std::string> words = words_of(line);
+    std::vector<std::string> words = split(line, ' ');
+    std::erase(words, "");
     if (words.size() == 8 && words[7] == path) return Socket{.inode = words[6], .user = ""};
   }
   return std::nullopt;
 }
 
-bool holds_socket(const fs::path& process, const std::string& link) {
-  std::error_code error;
-  for (fs::directory_iterator entry(process / "fd", error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code gone;
-    if (fs::read_symlink(entry->path(), gone) == link) return true;
-  }
-  return false;
-}
-
 std::optional<int> find_process(const std::string& inode) {
   if (!proc_is_ours()) return std::nullopt;
-  const std::string link = str("socket:[", inode, ']');
   std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
     const auto pid = to_integer(entry->path().filename().native());
-    if (pid && holds_socket(entry->path(), link)) return static_cast<int>(*pid);
+    if (pid && open_sockets(entry->path()).contains(inode)) return static_cast<int>(*pid);
   }
   return std::nullopt;
 }

@@ -1,0 +1,143 @@
+#include "launch/cause/connections.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "launch/plan/program.h"
+#include "launch/ranks/proc.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::set<std::pair<TcpSocket::End, TcpSocket::End>> keys_of(std::span<const TcpSocket> sockets) {
+  std::set<std::pair<TcpSocket::End, TcpSocket::End>> keys;
+  for (const TcpSocket& socket : sockets) keys.emplace(socket.local, socket.remote);
+  return keys;
+}
+
+using Holders = std::vector<const SeenProcess*>;
+
+// By inode. A forked child has the sockets of its parent, too.
+std::unordered_map<std::string, Holders> holders_of(std::span<const SeenProcess> processes) {
+  std::unordered_map<std::string, Holders> holders;
+  for (const SeenProcess& process : processes) {
+    for (const std::string& inode : process.sockets) holders[inode].push_back(&process);
+  }
+  return holders;
+}
+
+bool share_process(const Holders& ones, const Holders& others) {
+  return std::ranges::find_first_of(ones, others) != ones.end();
+}
+
+// In another network namespace the sockets are not those that we see.
+bool shares_network(int pid) {
+  std::error_code hidden;
+  const fs::path ours = fs::read_symlink("/proc/self/ns/net", hidden);
+  return ours == fs::read_symlink(proc_folder(pid) / "ns/net", hidden);
+}
+
+bool maps_torch(int pid) {
+  return read_if_there(proc_folder(pid) / "maps").value_or("").find("/libtorch") != std::string::npos;
+}
+
+std::vector<std::string> command_words(int pid) {
+  std::vector<std::string> words = split(read_if_there(proc_folder(pid) / "cmdline").value_or(""), '\0');
+  if (!words.empty() && words.back().empty()) words.pop_back();
+  return words;
+}
+
+std::string inner_group_text(const InnerGroup& group) {
+  return str("rank ", group.rank, " runs ", group.pids.size(),
+             " processes of its own that are connected to each other");
+}
+
+}  // namespace
+
+Contacts find_contacts(std::span<const SeenProcess> processes, std::span<const TcpSocket> sockets) {
+  Contacts contacts;
+  const auto holders = holders_of(processes);
+  std::map<std::pair<TcpSocket::End, TcpSocket::End>, Holders> ends;
+  for (const TcpSocket& socket : sockets) {
+    const auto found = holders.find(socket.inode);
+    const bool is_theirs = socket.state == TcpSocket::Established && found != holders.end();
+    if (is_theirs) ends.emplace(std::pair(socket.local, socket.remote), found->second);
+    if (is_theirs && !socket.is_within_host()) contacts.with_other_hosts = true;
+  }
+  for (const auto& [key, ones] : ends) {
+    const auto other = ends.find({key.second, key.first});
+    if (other == ends.end() || share_process(ones, other->second)) continue;
+    const SeenProcess& one = *ones.front();
+    const SeenProcess& peer = *other->second.front();
+    if (one.rank != peer.rank) {
+      contacts.between_ranks = true;
+    } else if (one.has_torch && peer.has_torch) {
+      if (!contacts.inner) contacts.inner.emplace(InnerGroup{one.rank, {}});
+      if (contacts.inner->rank == one.rank) contacts.inner->pids.insert({one.pid, peer.pid});
+    }
+  }
+  return contacts;
+}
+
+std::vector<SeenProcess> see_processes(std::span<const RankProcess> ranks, const std::set<int>& with_torch) {
+  const std::vector<ProcStat> all = all_processes();
+  std::vector<SeenProcess> seen;
+  for (const RankProcess& rank : ranks) {
+    for (const ProcStat& process : process_tree(all, rank.pid)) {
+      const int pid = process.pid;
+      seen.push_back({.rank = rank.rank,
+                      .pid = pid,
+                      .has_torch = with_torch.contains(pid) || maps_torch(pid),
+                      .elsewhere = !shares_network(pid),
+                      .launcher = is_launcher(command_words(pid)) ? command_of(pid) : "",
+                      .sockets = open_sockets(proc_folder(pid))});
+    }
+  }
+  return seen;
+}
+
+ConnectionWatch::ConnectionWatch(int port, World world, std::span<const TcpSocket> before)
+    : port_(port), world_(world), before_(keys_of(before)) {}
+
+void ConnectionWatch::look(std::span<const SeenProcess> processes, std::span<const TcpSocket> sockets, Time now) {
+  for (const SeenProcess& process : processes) note(process, now);
+  last_look_ = now;
+  const Contacts contacts = find_contacts(processes, sockets);
+  if (contacts.inner && inner_launcher_.empty()) inner_launcher_ = inner_group_text(*contacts.inner);
+  const bool reaches_others = world_.num_nodes > 1 && contacts.with_other_hosts;
+  if (is_at_port(sockets) || contacts.between_ranks || reaches_others) connected_ = true;
+}
+
+void ConnectionWatch::note(const SeenProcess& process, Time now) {
+  if (!process.launcher.empty() && inner_launcher_.empty()) {
+    inner_launcher_ =
+        str("rank ", process.rank, " runs a launcher of its own (process ", process.pid, ": ", process.launcher, ')');
+  }
+  if (!process.has_torch) return;
+  with_torch_.insert(process.pid);
+  torch_since_.try_emplace(process.rank, now);
+  if (process.elsewhere) is_hidden_ = true;
+}
+
+bool ConnectionWatch::is_at_port(std::span<const TcpSocket> sockets) const {
+  return std::ranges::any_of(sockets, [&](const TcpSocket& socket) {
+    const bool has_port = socket.local.port == port_ || socket.remote.port == port_;
+    return has_port && socket.is_connection() && !before_.contains({socket.local, socket.remote});
+  });
+}
+
+void ConnectionWatch::look_after_exit(std::span<const TcpSocket> sockets) {
+  if (is_at_port(sockets)) connected_ = true;
+}
+
+std::optional<Stopwatch::Clock::duration> ConnectionWatch::apart_with_torch() const {
+  if (connected_ || torch_since_.size() < static_cast<std::size_t>(world_.local_size)) return std::nullopt;
+  return last_look_ -
+         std::ranges::max_element(torch_since_, {}, [](const auto& entry) { return entry.second; })->second;
+}
+
+}  // namespace tandem
