@@ -188,5 +188,38 @@ class Cost(SitecustomizeTest):
         ast.parse(SCRIPT.read_text(), feature_version=(3, 6))
 
 
+class Shim(SitecustomizeTest):
+    """The module of `tandem shims`, with a program in tandem's place that prints its arguments."""
+
+    def setUp(self):
+        super().setUp()
+        echo = self.folder / "echo"
+        echo.write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
+        echo.chmod(0o755)
+        text = (SCRIPT.parents[2] / "cli/shim.py").read_text()
+        (self.first / "sitecustomize.py").write_text(text.replace("TANDEM_PROGRAM", str(echo)))
+
+    def test_takes_the_launchers_of_torch_and_accelerate(self):
+        for module in ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"):
+            for flags in ([], ["-u"], ["-X", "dev", "-W", "ignore"]):
+                shown = self.python(*flags, "-m", module, "--nproc_per_node=2", "train.py", "a b", "").stdout
+                self.assertEqual(shown, f"[run][{sys.executable}][-m][{module}][--nproc_per_node=2][train.py][a b][]")
+
+    def test_leaves_all_else_alone(self):
+        other = self.add_module("sitecustomize", "print('theirs')")
+        (self.folder / "script.py").write_text("import sys; print(sys.argv[1:])")
+        environment = self.environment(other)
+        told = self.python(str(self.folder / "script.py"), "-m", "torch.distributed.run", env=environment)
+        self.assertEqual((told.stdout, told.stderr), ("theirs\n['-m', 'torch.distributed.run']\n", ""))
+        self.assertEqual(self.python("-m", "this", env=environment).stdout[:14], "theirs\nThe Zen")
+        self.assertEqual(self.python("-c", "print(1)", "-m", "torch.distributed.run", env=environment).stdout, "theirs\n1\n")
+
+    def test_says_so_if_tandem_is_gone(self):
+        (self.folder / "echo").unlink()
+        result = self.python("-m", "torch.distributed.run", "--help")
+        self.assertEqual((result.stdout, result.returncode), ("", 4))
+        self.assertRegex(result.stderr, rf"^error: cannot start {self.folder}/echo: .*\nhint: .*`tandem shims`.*{self.first}")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -155,6 +155,14 @@ class Guides(GuideTest):
             self.skipTest(f"{sys.executable} has no torch, whose launcher the script calls")
         self.assert_arrives("tandem run -n 1 bash train_ddp.sh", 2, "--distributed")
 
+    def test_002_a_script_that_calls_the_module_of_torch_through_the_shims(self):
+        shims = {"PYTHONPATH": f"{self.folder}/links/python"}
+        self.assert_arrives("bash train_ddp.sh", 2, "--distributed", **shims)
+        self.assertIn("tandem: ", self.result.stderr)
+        self.assert_arrives("python -u -W ignore -m torch.distributed.run --nproc_per_node=2 --standalone train.py a", 2, "a", **shims)
+        self.assertIn("tandem: ", self.result.stderr)
+        self.assert_arrives("python3 -m accelerate.commands.launch --num_processes 2 train.py", 2, **shims)
+
     def test_002_one_process(self):
         arguments = "--layers 50 --model_type res50_ASPP_lorm"
         self.assert_arrives(f"tandem run -n 1 python train.py {arguments}", 1, arguments)
