@@ -334,7 +334,8 @@ class Launch {
     }
     if (!options_.streams.json) {
       if (options_.streams.quiet && ending.exit_code == 0) return;
-      return job_.say(str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", ending.words));
+      return job_.say(
+          str(count_text(job_.plan.devices.size()), ", ", fixed(seconds, 1), " s, ", ending.words, code_text(ending)));
     }
     Json::Object json = {{"name", job_.plan.name},
                          {"outcome", ending.outcome},
@@ -346,6 +347,13 @@ class Launch {
     if (!ending.failure.is_null()) json.emplace_back("failure", ending.failure);
     if (!lost.empty()) json.emplace_back("output_lost", lost);
     job_.console.say(str(json_text(json), '\n'));
+  }
+
+  // A cell of a notebook shows no exit code.
+  static std::string code_text(const Ending& ending) {
+    const std::string code = str("exit code ", ending.exit_code);
+    const bool is_told = ending.exit_code == 0 || ending.words.ends_with(code);
+    return is_told || !is_notebook(environment_variable) ? "" : str(", ", code);
   }
 
   Ending stopped(Json failure = {}) const {

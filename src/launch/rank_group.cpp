@@ -295,6 +295,7 @@ RankEnd RankGroup::rank_end(const Rank& rank) const {
           .order = rank.order,
           .told_to_stop = rank.told_to_stop,
           .output = rank.told_to_stop ? rank.output_before_stop : rank.output.tail(),
+          .seen = job_.streams.seen_of(rank.rank - job_.plan.env.world.rank, rank.output),
           .error_file = read_if_there(rank.error_file).value_or(""),
           .seconds = rank.seconds,
           .peak_memory = rank.process->peak_memory()};

@@ -49,6 +49,17 @@ class Cause(LaunchTest):
         self.assertIn('File "' + str(self.folder / "train.py"), result.stderr)
         self.assertEqual(result.returncode, 1)
 
+    def test_is_printed_once_if_the_rank_is_shown(self):
+        self.write("broken.py", "import os, sys\nif os.environ['RANK'] == sys.argv[1]: raise ValueError('shard 7')\nopen('/dev/zero').read()")
+        for streams in ({}, {"capture_output": False, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}):
+            for flags, rank, count in (([], "0", 1), ([], "1", 1), (["--tee", "all"], "0", 2), (["-r", "0:2"], "0", 1)):
+                result = self.run_ranks("-n", "2", *flags, sys.executable, "broken.py", rank, **streams)
+                told = result.stdout + (result.stderr or "")
+                self.assertEqual(told.count("ValueError: shard 7"), count, told)
+                self.assertIn(f"tandem: rank {rank} failed: exit code 1 ", told)
+        result = self.run_ranks("-n", "2", "sh", "-c", "[ $RANK = 1 ] || { echo no disk >&2; exit 3; }")
+        self.assertEqual(result.stderr.count("no disk"), 1, result.stderr)
+
     def test_keeps_an_exit_code_that_comes_late(self):
         script = ("import os, sys, time\n"
                   "if os.environ['RANK'] == '0':\n"

@@ -102,6 +102,14 @@ class Cell(NotebookTest):
         self.assertEqual(self.cell("print(_exit_code)"), "0\n")
         self.assertEqual(self.cell("!tandem run -q sh -c 'exit 3' 2>/dev/null\nprint(_exit_code)"), "3\n")
 
+    def test_that_fails_says_so_in_its_last_line_with_the_exit_code(self):
+        self.write("broken.py", "raise ValueError('shard 7')")
+        for command, code in (("-n 2 broken.py", 1), ("-n 2 sh -c 'kill -9 $$'", 137), ("./not_there", 4), ("--bogus true", 2),
+                              ("--expect-connect -n 2 true", 5)):
+            shown = self.cell(f"!tandem run {command}")
+            self.assertRegex(shown, rf"\ntandem: .*\bexit code {code}\n$")
+            self.assertLessEqual(shown.count("ValueError: shard 7"), 1)
+
     def test_shows_progress_as_plain_lines(self):
         self.write("progress.py", PROGRESS)
         shown = self.cell("!tandem run -q progress.py")

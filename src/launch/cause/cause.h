@@ -19,6 +19,7 @@ struct RankEnd {
   int order = 0;              // of its exit; 0: first
   bool told_to_stop = false;  // the launcher had signalled it before it ended
   std::string output;         // the end of its output, up to the moment it was told to stop
+  std::string seen{};         // the part of it that the user has seen right before the report
   std::string error_file;     // content; empty: none
   double seconds = 0;         // run time
   Bytes peak_memory;

@@ -13,6 +13,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kShownLines = 10;
+constexpr std::ptrdiff_t kNearLines = 20;
 constexpr std::size_t kMaxWidth = 600;  // bytes of a line
 
 std::string cut_to_width(const std::string& line) {
@@ -33,10 +34,19 @@ std::string status_text(const RankEnd& end, int exit_code) {
   return is_cut_short ? "an error of its own, then stopped by tandem" : end.status.text();
 }
 
-std::string headline(const RankEnd& end, int exit_code) {
+// Whether the user has just seen the error: a rank that is shown has printed it itself, and not much after it.
+bool is_seen(const RankEnd& end, const Evidence& evidence) {
+  if (evidence.traceback.empty()) return !end.output.empty() && end.seen.ends_with(end.output);
+  const std::size_t begin = end.seen.rfind(split(trim(evidence.traceback), '\n').back());
+  return begin != std::string::npos &&
+         std::count(end.seen.begin() + static_cast<std::ptrdiff_t>(begin), end.seen.end(), '\n') <= kNearLines;
+}
+
+std::string headline(const RankEnd& end, const Evidence& evidence, int exit_code) {
   const std::string memory = end.peak_memory.count > 0 ? str(", peak memory ", size_text(end.peak_memory)) : "";
+  const std::string_view what = evidence.traceback.empty() ? "output" : "error";
   return str("tandem: rank ", end.rank, " failed: ", status_text(end, exit_code), " (after ", fixed(end.seconds, 1),
-             " s", memory, ")\n");
+             " s", memory, ')', is_seen(end, evidence) ? str("; its ", what, " is above") : "", '\n');
 }
 
 std::string last_lines(const RankEnd& end) {
@@ -47,6 +57,7 @@ std::string last_lines(const RankEnd& end) {
 }
 
 std::string details(const RankEnd& end, const Evidence& evidence) {
+  if (is_seen(end, evidence)) return {};
   if (!evidence.traceback.empty()) return report_lines(split(evidence.traceback, '\n'));
   return last_lines(end);
 }
@@ -105,26 +116,27 @@ FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances&
   const RanksByRole others = sort_others(ends, judgements, cause.index);
   const std::string hint = failure_hint(end, cause.evidence, now);
   const std::string log = log_folder.empty() ? "" : str(log_folder, "/rank", end.rank, ".log");
-  return {.text = printable_text(str(headline(end, cause.exit_code), details(end, cause.evidence), hint_text(hint),
-                                     others_text(others), missing_text(judgements[cause.index], others),
-                                     log.empty() ? "" : str("tandem: its whole output is in ", log, '\n'))),
-          .json = Json::Object{{"rank", end.rank},
-                               {"exit_code", cause.exit_code},
-                               {"status", end.status.text()},
-                               {"signal", end.status.signal},
-                               {"seconds", end.seconds},
-                               {"peak_memory", static_cast<std::int64_t>(end.peak_memory.count)},
-                               {"error", cause.evidence.error},
-                               {"traceback", cause.evidence.traceback},
-                               {"hint", hint},
-                               {"killed_for_memory", now.killed_for_memory},
-                               {"failed_too", ranks_json(others, FailureRole::OwnError)},
-                               {"failed_silently", ranks_json(others, FailureRole::NoMessage)},
-                               {"lost_peer", ranks_json(others, FailureRole::LostPeer)},
-                               {"stopped", ranks_json(others, FailureRole::Stopped)},
-                               {"log", log}},
-          .exit_code = cause.exit_code,
-          .rank = end.rank};
+  return {
+      .text = printable_text(str(headline(end, cause.evidence, cause.exit_code), details(end, cause.evidence),
+                                 hint_text(hint), others_text(others), missing_text(judgements[cause.index], others),
+                                 log.empty() ? "" : str("tandem: its whole output is in ", log, '\n'))),
+      .json = Json::Object{{"rank", end.rank},
+                           {"exit_code", cause.exit_code},
+                           {"status", end.status.text()},
+                           {"signal", end.status.signal},
+                           {"seconds", end.seconds},
+                           {"peak_memory", static_cast<std::int64_t>(end.peak_memory.count)},
+                           {"error", cause.evidence.error},
+                           {"traceback", cause.evidence.traceback},
+                           {"hint", hint},
+                           {"killed_for_memory", now.killed_for_memory},
+                           {"failed_too", ranks_json(others, FailureRole::OwnError)},
+                           {"failed_silently", ranks_json(others, FailureRole::NoMessage)},
+                           {"lost_peer", ranks_json(others, FailureRole::LostPeer)},
+                           {"stopped", ranks_json(others, FailureRole::Stopped)},
+                           {"log", log}},
+      .exit_code = cause.exit_code,
+      .rank = end.rank};
 }
 
 }  // namespace tandem

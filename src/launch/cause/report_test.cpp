@@ -48,6 +48,22 @@ TEST(ReportFailure, TellsTheCauseTheOthersAndTheLog) {
   EXPECT_EQ(report.exit_code, 1);
 }
 
+TEST(ReportFailure, DoesNotRepeatWhatTheUserHasJustSeen) {
+  std::vector<RankEnd> ends = {measured_end(0, {.code = 1}, kOwnOutput)};
+  ends[0].seen = kOwnOutput;
+  const FailureReport report = report_failure(ends, {}, "LOGS");
+  EXPECT_EQ(report.text.find("ValueError"), std::string::npos) << report.text;
+  EXPECT_EQ(lacks(report.text, {"rank 0 failed: exit code 1 (", "above\n", "LOGS/rank0.log"}), "");
+  EXPECT_EQ(report.json.at("error").as_string(), "ValueError: boom");
+
+  ends[0].seen = "only a part\n";
+  EXPECT_EQ(lacks(report_failure(ends, {}, "LOGS").text, {"  ValueError: boom\n"}), "");
+  std::string more;
+  for (int line = 0; line < 21; ++line) more += "cleaning up\n";
+  ends[0].seen = kOwnOutput + more;
+  EXPECT_EQ(lacks(report_failure(ends, {}, "LOGS").text, {"  ValueError: boom\n"}), "");
+}
+
 TEST(ReportFailure, SaysTheSameToMachines) {
   const std::vector<RankEnd> ends = {measured_end(0, {.code = 1}, kPeerOutput),
                                      measured_end(1, {.signal = SIGSEGV}, ""), measured_stop(2), measured_stop(3)};

@@ -52,6 +52,13 @@ Pipe make_terminal() {
   return ends;
 }
 
+void keep_end(std::string& tail, std::string_view bytes) {
+  if (tail.size() + bytes.size() > 2 * kTail) {
+    tail.erase(0, bytes.size() >= kTail ? tail.size() : tail.size() - std::min(tail.size(), kTail));
+  }
+  tail += bytes.substr(bytes.size() - std::min(bytes.size(), kTail));
+}
+
 }  // namespace
 
 RankOutput::RankOutput(const OutputPlan& plan, int local_rank, EventLoop& loop, Console& console)
@@ -129,10 +136,8 @@ void RankOutput::take(Stream stream, std::string_view bytes) {
   num_bytes_ += bytes.size();
   write_file(log_, bytes);
   write_file(source(stream).file, bytes);
-  if (tail_.size() + bytes.size() > 2 * kTail) {
-    tail_.erase(0, bytes.size() >= kTail ? tail_.size() : tail_.size() - std::min(tail_.size(), kTail));
-  }
-  tail_ += bytes.substr(bytes.size() - std::min(bytes.size(), kTail));
+  keep_end(tail_, bytes);
+  if (stream == Stream::Error) keep_end(error_tail_, bytes);
   if (!source(stream).shown) return;
   console_.show(local_rank_, stream, bytes);
   // The rank gets SIGPIPE when our reader closes, as it would without the launcher. Other write errors do not affect

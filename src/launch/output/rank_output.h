@@ -40,6 +40,7 @@ class RankOutput {
   bool ended() const;  // no process has the write ends open any more
   std::uint64_t num_bytes() const { return num_bytes_; }
   const std::string& tail() const { return tail_; }  // the end of both streams, at least 64 KiB if there is that much
+  const std::string& error_tail() const { return joined_ ? tail_ : error_tail_; }  // the same of standard error
   const std::string& trouble() const { return trouble_; }  // a message if a file could not be written
 
   void read_what_is_there();
@@ -72,6 +73,7 @@ class RankOutput {
   std::array<Source, 2> sources_;
   std::uint64_t num_bytes_ = 0;
   std::string tail_;
+  std::string error_tail_;
   std::string trouble_;
 };
 

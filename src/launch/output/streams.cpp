@@ -1,5 +1,6 @@
 #include "launch/output/streams.h"
 
+#include <sys/stat.h>
 #include <tandem/error.h>
 #include <unistd.h>
 
@@ -36,13 +37,20 @@ void make_log_folder(const fs::path& folder) {
        "choose a writable folder with --log-dir");
 }
 
+bool lead_to_one_place(int one, int other) {
+  struct stat facts[2] = {};
+  if (::fstat(one, &facts[0]) != 0 || ::fstat(other, &facts[1]) != 0) return false;
+  return facts[0].st_dev == facts[1].st_dev && facts[0].st_ino == facts[1].st_ino;
+}
+
 }  // namespace
 
 OwnStreams own_streams(const Lookup& lookup) {
   return {.out_is_terminal = ::isatty(STDOUT_FILENO) == 1,
           .error_is_terminal = ::isatty(STDERR_FILENO) == 1,
           .notebook = is_notebook(lookup),
-          .no_colour = lookup("NO_COLOR").has_value()};
+          .no_colour = lookup("NO_COLOR").has_value(),
+          .one_place = lead_to_one_place(STDOUT_FILENO, STDERR_FILENO)};
 }
 
 StreamChoice::StreamChoice(const LaunchOptions& options, Dialect dialect, const LaunchPlan& plan, OwnStreams own,
@@ -112,6 +120,16 @@ bool StreamChoice::is_shown(Stream stream, int local_rank) const {
 
 bool StreamChoice::shows_prefix() const {
   return options_.tee.used() || (!shows_all_ && options_.local_ranks_filter.size() > 1);
+}
+
+const std::string& StreamChoice::seen_of(int local_rank, const RankOutput& output) const {
+  static const std::string kNothingSeen;
+  for (int rank = 0; rank < plan_.env.world.local_size; ++rank) {
+    const bool is_shown = this->is_shown(Stream::Error, rank) && this->is_shown(Stream::Out, rank);
+    if (is_shown != (rank == local_rank)) return kNothingSeen;  // among the lines of others it is not easily found
+  }
+  if (shows_prefix()) return kNothingSeen;
+  return own_.one_place ? output.tail() : output.error_tail();
 }
 
 // Whether the rank gets a pseudo-terminal, so that progress bars work as without the launcher.

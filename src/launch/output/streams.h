@@ -16,6 +16,7 @@ struct OwnStreams {
   bool error_is_terminal = false;
   bool notebook = false;   // cells have a pseudo-terminal, but show no colours and no progress bars
   bool no_colour = false;  // NO_COLOR is set
+  bool one_place = false;  // both lead to the same terminal, file or pipe
 };
 OwnStreams own_streams(const Lookup& lookup);
 
@@ -34,6 +35,8 @@ class StreamChoice {
 
   ConsoleOptions console(const std::string& prefix_template) const;
   RankFiles files_of(int local_rank, int attempt) const;  // makes the folders
+  // What of this rank's output the user has just seen, as that of the only rank that is shown.
+  const std::string& seen_of(int local_rank, const RankOutput& output) const;
   bool gives_input() const { return !detached_; }
 
  private:
