@@ -152,6 +152,12 @@ class Terminal(LaunchTest):
         self.assertEqual(self.on_terminal("-n", "2", sys.executable, "terminal.py"), "['123x40', '123x40']\r\r\n")
         self.assertEqual(self.log(1), "['none', 'none']\n")
 
+    def test_is_drawn_on_as_it_is_and_logged_as_plain_lines(self):
+        drawn = "\x1b[1mbegin\x1b[0m\n" + "".join(f"\r{step}%|{'#' * step}\x1b[K" for step in range(0, 101, 20)) + "\nend\n"
+        shown = self.on_terminal(sys.executable, "-c", f"import sys; sys.stdout.write({drawn!r})")
+        self.assertEqual(shown.replace("\r\n", "\n"), drawn)
+        self.assertEqual(self.log(0), f"begin\n100%|{'#' * 100}\nend\n")
+
     def test_is_none_in_a_notebook_whose_cells_have_one(self):
         for name in ("JPY_PARENT_PID", "KAGGLE_KERNEL_RUN_TYPE"):
             self.assertEqual(self.on_terminal(sys.executable, "terminal.py", env={name: "1"}).split(), ["['none',", "'none']"])

@@ -134,7 +134,11 @@ bool RankOutput::read_once(Stream stream) {
 
 void RankOutput::take(Stream stream, std::string_view bytes) {
   num_bytes_ += bytes.size();
-  write_file(log_, bytes);
+  if (source(stream).terminal) {
+    write_file(log_, source(stream).drawn.take(bytes));
+  } else {
+    write_file(log_, bytes);
+  }
   write_file(source(stream).file, bytes);
   keep_end(tail_, bytes);
   if (stream == Stream::Error) keep_end(error_tail_, bytes);
@@ -152,6 +156,7 @@ void RankOutput::write_file(Fd& file, std::string_view bytes) {
 }
 
 void RankOutput::close(Stream stream) {
+  write_file(log_, source(stream).drawn.end());
   if (source(stream).shown) console_.end(local_rank_, stream);
   loop_.forget(source(stream).ours.get());
   Fd done = std::move(source(stream).ours);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "launch/output/console.h"
+#include "launch/output/drawn_lines.h"
 #include "launch/ranks/event_loop.h"
 
 namespace tandem {
@@ -19,7 +20,7 @@ struct StreamPlan {
 };
 
 struct OutputPlan {
-  std::filesystem::path log;  // both streams in order of arrival, appended
+  std::filesystem::path log;  // both streams in order of arrival, appended; of a terminal, as plain lines
   StreamPlan out;
   StreamPlan error;
 };
@@ -54,6 +55,7 @@ class RankOutput {
     Fd file;
     bool shown = false;
     bool terminal = false;
+    DrawnLines drawn{};  // of a terminal, for the log
   };
 
   Source& source(Stream stream) { return sources_[static_cast<std::size_t>(stream)]; }

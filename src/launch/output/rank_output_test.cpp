@@ -87,16 +87,17 @@ TEST_F(OutputTest, KeepsTheLastOfALongOutputForAReport) {
   EXPECT_LE(output.tail().size(), 128U << 10);
 }
 
-TEST_F(OutputTest, GivesATerminalThatChangesNothing) {
+TEST_F(OutputTest, GivesATerminalAndLogsWhatRemainsOfWhatIsDrawnOnIt) {
   OutputPlan plan = this->plan(false);
   plan.out.terminal = plan.error.terminal = true;
   RankOutput output(plan, 0, loop_, console_);
   EXPECT_EQ(output.out_end(), output.error_end());
   EXPECT_EQ(::isatty(output.out_end()), 1);
-  write_all(output.out_end(), "10%\r20%\nend\n");
+  write_all(output.out_end(), "10%\r20%\n\x1b[31mend\x1b[m");
   output.started();
   run_until_ended(output);
-  EXPECT_EQ(read_file(folder_ / "log"), "10%\r20%\nend\n");
+  EXPECT_EQ(read_file(folder_ / "log"), "20%\nend\n");
+  EXPECT_EQ(output.tail(), "10%\r20%\n\x1b[31mend\x1b[m");
 }
 
 TEST_F(OutputTest, StopsReadingARankWhoseReaderIsGone) {
