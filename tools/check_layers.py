@@ -50,7 +50,7 @@ PUBLIC_HEADERS = {
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
 TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text"}
 TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors; of train, what comes before
-    r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|named_tensors)(_test)?\.)"
+    r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|load_weights|named_tensors)(_test)?\.)"
     r"|src/train/(resume|run_environment|run_files|run_folder|self_launch)(_test)?\."
     r"|src/recipe/(?!(optimization|optimize_options|prediction|recipe|run_commands|trained_options)(_test)?\.)"
     r"|include/tandem/checkpoint_folder\.h")

@@ -40,7 +40,7 @@ namespace {
 
 Gpt2 load(const std::filesystem::path& folder) {
   Gpt2 model(read_hugging_face_config(read_file(folder / "config.json"), "config.json"));
-  load_hugging_face(model, load_safetensors(folder / "model.safetensors"));
+  load_weights(*model, gpt2_weights(load_safetensors(folder)), {.cast = true});
   return model;
 }
 

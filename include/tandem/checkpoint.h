@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace tandem {
 
@@ -21,8 +23,9 @@ using NamedTensors = std::map<std::string, torch::Tensor>;
 NamedTensors named_tensors(const torch::nn::Module& module);
 
 // All tensors of a safetensors file, in CPU memory; names that are the same tensor according to the metadata share
-// memory. Types: BOOL U8 I8 I16 I32 I64 F16 BF16 F32 F64. An invalid file is an Error (kind Checkpoint) that names the
-// file and the tensor.
+// memory. Of a folder as Hugging Face writes it, those of model.safetensors, or of the files that
+// model.safetensors.index.json lists. Types: BOOL U8 I8 I16 I32 I64 F16 BF16 F32 F64. An invalid file is an Error (kind
+// Checkpoint) that names the file and the tensor.
 NamedTensors load_safetensors(const std::filesystem::path& path);
 
 // Writes a file in the format of the Python package `safetensors`, atomically. Tensors may be on a GPU or not
@@ -34,6 +37,31 @@ void save_safetensors(const std::filesystem::path& path, const NamedTensors& ten
 // Copies the values into the tensors of the same names. If names, shapes or types differ, nothing is copied, and an
 // Error (kind Checkpoint) lists the differences.
 void copy_into(const NamedTensors& targets, const NamedTensors& values);
+
+// How the tensors of a file that others made become those of a module.
+struct LoadWeightsOptions {
+  // The name in the module of a tensor of the file; "" leaves it out. Without it, the names are the same.
+  std::function<std::string(const std::string& name)> rename = {};
+  bool cast = false;           // convert between floating-point types
+  bool allow_missing = false;  // tensors of the module that the file does not have keep their values
+  bool allow_extra = false;    // tensors of the file that the module does not have are left out
+};
+
+// What stayed out.
+struct LeftOutWeights {
+  std::vector<std::string> missing;  // tensors of the module that the file does not have, by their names in the module
+  std::vector<std::string> extra;    // tensors of the file that the module did not take, by their names in the file
+};
+
+// Copies the tensors of a file or folder (load_safetensors) into the parameters and buffers of a module, on any device.
+// A tensor with two names in the module needs one of them. If a shape or type is wrong, or a tensor missing or extra
+// that may not be, nothing is copied, and an Error (kind Checkpoint) lists all of them.
+LeftOutWeights load_weights(torch::nn::Module& module, const std::filesystem::path& path,
+                            const LoadWeightsOptions& options = {});
+
+// The same from memory, for tensors that have to be changed first, for example transposed.
+LeftOutWeights load_weights(torch::nn::Module& module, const NamedTensors& weights,
+                            const LoadWeightsOptions& options = {});
 
 // Everything needed to resume a run (docs/checkpoints.md).
 struct Checkpoint {

@@ -63,37 +63,6 @@ bool is_matrix_of_block(std::string_view name) {
 // Attention masks, which older files contain.
 bool is_mask(std::string_view name) { return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"); }
 
-std::string shape_text(const Tensor& tensor) { return c10::str(tensor.sizes()); }
-
-// With the names and shapes of our parameters; `lm_head.weight` is kept if present.
-Weights as_ours(const Weights& weights) {
-  Weights ours;
-  for (const auto& [name, tensor] : weights) {
-    const std::string plain = name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
-    if (!is_mask(plain)) ours[plain] = is_matrix_of_block(plain) && tensor.dim() == 2 ? tensor.t() : tensor;
-  }
-  return ours;
-}
-
-// The differences between the weights and these parameters, one item each.
-std::vector<std::string> differences(const Weights& parameters, const Weights& weights) {
-  std::vector<std::string> found;
-  for (const auto& [name, parameter] : parameters) {
-    const auto weight = weights.find(name);
-    if (weight == weights.end()) {
-      found.push_back(str(name, ' ', shape_text(parameter), " is missing"));
-    } else if (!weight->second.is_floating_point()) {
-      found.push_back(str(name, " is of type ", c10::toString(weight->second.scalar_type())));
-    } else if (weight->second.sizes() != parameter.sizes()) {
-      found.push_back(str(name, " is ", shape_text(weight->second), " and should be ", shape_text(parameter)));
-    }
-  }
-  for (const auto& [name, weight] : weights) {
-    if (!parameters.contains(name)) found.push_back(str(name, ' ', shape_text(weight), " is unexpected"));
-  }
-  return found;
-}
-
 Weights parameters_of(const Gpt2& model) {
   Weights parameters;
   for (const auto& parameter : model->named_parameters()) parameters[parameter.key()] = parameter.value();
@@ -155,20 +124,19 @@ std::string hugging_face_config(const Gpt2Options& options, std::optional<std::i
   });
 }
 
-void load_hugging_face(Gpt2& model, const Weights& weights) {
-  const Weights parameters = parameters_of(model);
-  Weights ours = as_ours(weights);
+Weights gpt2_weights(const Weights& weights) {
+  Weights ours;
+  for (const auto& [name, tensor] : weights) {
+    const std::string plain = name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+    if (!is_mask(plain)) ours[plain] = is_matrix_of_block(plain) && tensor.dim() == 2 ? tensor.t() : tensor;
+  }
+  const auto embedding = ours.find("wte.weight");
   const auto head = ours.extract("lm_head.weight");
-  std::vector<std::string> wrong = differences(parameters, ours);
-  if (wrong.empty() && !head.empty() && !torch::equal(head.mapped(), ours.at("wte.weight"))) {
-    wrong.emplace_back("lm_head.weight is not the token embedding");
+  if (!head.empty() && embedding != ours.end() && !torch::equal(head.mapped(), embedding->second)) {
+    fail(ErrorKind::Checkpoint, "gpt2: lm_head.weight is not the token embedding",
+         "use a GPT-2 model whose weights are tied, as those of Hugging Face are");
   }
-  if (!wrong.empty()) {
-    fail(ErrorKind::Checkpoint, str("gpt2: the weights do not fit the model: ", join_some(wrong, "; ")),
-         "use config.json and model.safetensors of the same model");
-  }
-  const torch::NoGradGuard no_grad;
-  for (auto [name, parameter] : parameters) parameter.copy_(ours.at(name));
+  return ours;
 }
 
 Weights hugging_face_weights(const Gpt2& model) {

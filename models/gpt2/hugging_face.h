@@ -21,10 +21,10 @@ Gpt2Options read_hugging_face_config(std::string_view text, std::string_view whe
 // `end_of_text`: the end-of-text token, if the tokenizer has one.
 std::string hugging_face_config(const Gpt2Options& options, std::optional<std::int64_t> end_of_text);
 
-// Copies weights of any floating-point type into the model. Names may begin with `transformer.`; `lm_head.weight` is
-// accepted if it equals the token embedding. If anything is missing, unexpected or of another shape, nothing is copied,
-// and an Error (kind Checkpoint) lists all differences.
-void load_hugging_face(Gpt2& model, const std::map<std::string, torch::Tensor>& weights);
+// The weights of GPT2LMHeadModel with the names and shapes of our parameters, for load_weights: without the prefix
+// `transformer.` and the attention masks, matrices transposed. `lm_head.weight` is dropped; unless it equals the token
+// embedding, it is an Error (kind Checkpoint).
+std::map<std::string, torch::Tensor> gpt2_weights(const std::map<std::string, torch::Tensor>& weights);
 
 // The weights with the names and shapes of GPT2LMHeadModel. Matrices are views of the model's weights. A model without
 // biases gets zero biases.

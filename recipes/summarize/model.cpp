@@ -99,13 +99,13 @@ Summarizer load_model(const fs::path& from, Weights weights, const fs::path& tok
   const auto run = find_description(from);
   const fs::path folder = run.value_or(from);
   const fs::path checkpoint = run ? find_weights(from) : from;
-  const NamedTensors own = run ? NamedTensors() : load_folder_weights(from);
+  const NamedTensors own = run ? NamedTensors() : load_safetensors(from);
   Summarizer model = load_description(folder, tokenizer.empty() ? folder : tokenizer_folder(tokenizer), dropout,
                                       run ? fs::file_size(checkpoint / kModelFile) : num_bytes_of(own));
   if (run) {
     load_checkpoint_weights(*model.net, checkpoint, weights);
   } else {
-    load_hugging_face(model.net, own);
+    load_weights(*model.net, gpt2_weights(own), {.cast = true});
   }
   model.weights = checkpoint;
   return model;

@@ -126,9 +126,8 @@ TEST(CopyInto, ListsAllThatDiffersAndCopiesNothing) {
   const Error error = error_of([&] { copy_into(targets, values); });
   EXPECT_EQ(error.kind(), ErrorKind::Checkpoint);
   EXPECT_EQ(error.message(),
-            "checkpoint: 4 of 5 tensors do not fit: a is Float [2, 3] here and Float [3, 2] in the checkpoint; "
-            "b is Float [4] here and Half [4] in the checkpoint; c is Float [1] here and missing in the checkpoint; "
-            "e is missing here and Float [5] in the checkpoint");
+            "checkpoint: 4 of 5 tensors do not fit: a is Float [3, 2] and should be Float [2, 3]; "
+            "b is Half [4] and should be Float [4]; c [1] is missing; e [5] is unexpected");
   EXPECT_EQ(targets.at("d").item<float>(), 0);
 }
 

@@ -20,6 +20,9 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 inline constexpr const char* kStateFile = "state.json";
 
+// Of a model folder whose weights are in several files, as Hugging Face names it.
+inline constexpr const char* kWeightIndexFile = "model.safetensors.index.json";
+
 // Of a folder of checkpoints: the name of the last saved one, and of the one with the best metric.
 inline constexpr const char* kLatestFile = "latest";
 inline constexpr const char* kBestFile = "best";

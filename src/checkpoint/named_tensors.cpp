@@ -7,10 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "base/fd.h"
+#include "base/json.h"
 #include "base/text.h"
+#include "checkpoint/folder.h"
 
 namespace tandem {
 namespace {
@@ -38,10 +42,6 @@ torch::ScalarType type_of(const TensorEntry& entry, const std::filesystem::path&
        kTypesHint);
 }
 
-std::string layout_text(const Tensor& tensor) {
-  return str(torch::toString(tensor.scalar_type()), ' ', list_text(tensor.sizes()));
-}
-
 // The name in a file of the type of a tensor that can be written.
 std::string checked_type(const std::string& name, const Tensor& tensor) {
   if (name == "__metadata__" || !is_utf8(name)) {
@@ -57,7 +57,24 @@ std::string checked_type(const std::string& name, const Tensor& tensor) {
   fail(ErrorKind::Checkpoint, str("safetensors: tensor '", name, "' is ", layout_text(tensor)), kTypesHint);
 }
 
-// For each name of a tensor that has an earlier name, that earlier one.
+NamedTensors load_file(const std::filesystem::path& path) {
+  const SafetensorsFile file(path);
+  NamedTensors tensors;
+  for (const TensorEntry& entry : file.header().tensors) {
+    const Tensor tensor = torch::empty(entry.shape, type_of(entry, path));
+    file.read(entry, tensor.data_ptr());
+    tensors.emplace(entry.name, tensor);
+  }
+  for (const auto& [name, first] : aliases(file.header())) tensors.emplace(name, tensors.at(first));
+  return tensors;
+}
+
+}  // namespace
+
+std::string layout_text(const Tensor& tensor) {
+  return str(torch::toString(tensor.scalar_type()), ' ', list_text(tensor.sizes()));
+}
+
 Metadata other_names(const NamedTensors& tensors) {
   using Place = std::tuple<const void*, torch::ScalarType, std::vector<std::int64_t>, std::vector<std::int64_t>>;
   std::map<Place, std::string> first_names;
@@ -70,18 +87,6 @@ Metadata other_names(const NamedTensors& tensors) {
   }
   return others;
 }
-
-// What differs between the two sides of one name; either may be missing.
-std::string difference(const std::string& name, const NamedTensors& targets, const NamedTensors& values) {
-  const auto text_in = [&](const NamedTensors& side) {
-    const auto found = side.find(name);
-    return found == side.end() ? "missing" : layout_text(found->second);
-  };
-  const auto [target, value] = std::pair(text_in(targets), text_in(values));
-  return target == value ? "" : str(name, " is ", target, " here and ", value, " in the checkpoint");
-}
-
-}  // namespace
 
 TensorFile tensor_file(const NamedTensors& tensors, Metadata metadata) {
   for (const auto& [key, value] : metadata) {
@@ -133,36 +138,23 @@ NamedTensors named_tensors(const torch::nn::Module& module) {
 }
 
 NamedTensors load_safetensors(const std::filesystem::path& path) {
-  const SafetensorsFile file(path);
-  NamedTensors tensors;
-  for (const TensorEntry& entry : file.header().tensors) {
-    const Tensor tensor = torch::empty(entry.shape, type_of(entry, path));
-    file.read(entry, tensor.data_ptr());
-    tensors.emplace(entry.name, tensor);
-  }
-  for (const auto& [name, first] : aliases(file.header())) tensors.emplace(name, tensors.at(first));
-  return tensors;
+  if (!std::filesystem::is_directory(path)) return load_file(path);
+  const std::string where = path / kWeightIndexFile;
+  const auto index = read_optional_file(where);
+  if (!index) return load_file(path / kModelFile);
+  std::set<std::filesystem::path> files;
+  const Json json = parse_json(*index, where);
+  read_json_file(where, [&] {
+    for (const auto& [name, file] : json.at("weight_map").as_object()) files.insert(file.as_string());
+  });
+  NamedTensors weights;
+  for (const std::filesystem::path& file : files) weights.merge(load_file(path / file.filename()));
+  return weights;
 }
 
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::map<std::string, std::string>& metadata) {
   replace_file(path, tensor_file(tensors, metadata).content, ErrorKind::Checkpoint);
-}
-
-void copy_into(const NamedTensors& targets, const NamedTensors& values) {
-  NamedTensors all = targets;
-  all.insert(values.begin(), values.end());
-  std::vector<std::string> differences;
-  for (const auto& [name, tensor] : all) differences.push_back(difference(name, targets, values));
-  std::erase(differences, "");
-  if (!differences.empty()) {
-    fail(ErrorKind::Checkpoint,
-         str("checkpoint: ", differences.size(), " of ", all.size(),
-             " tensors do not fit: ", join_some(differences, "; ")),
-         "build the model with the settings that the checkpoint was made with");
-  }
-  const torch::NoGradGuard no_grad;
-  for (const auto& [name, value] : values) targets.at(name).copy_(value);
 }
 
 }  // namespace tandem

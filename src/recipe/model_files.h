@@ -9,6 +9,5 @@ inline constexpr const char* kValidationFile =
 // In a model folder, as Hugging Face names them.
 inline constexpr const char* kModelConfigFile = "config.json";
 inline constexpr const char* kWeightsFile = "model.safetensors";
-inline constexpr const char* kWeightIndexFile = "model.safetensors.index.json";
 
 }  // namespace tandem

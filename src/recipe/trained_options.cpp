@@ -3,18 +3,14 @@
 #include <tandem/error.h>
 #include <tandem/mixed_precision.h>
 
-#include <set>
 #include <string>
 
 #include "base/crc32c.h"
-#include "base/fd.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/safetensors.h"
 #include "recipe/content_key.h"
 #include "recipe/find_model.h"
-#include "recipe/model_files.h"
 
 namespace tandem {
 
@@ -79,20 +75,6 @@ void load_checkpoint_weights(torch::nn::Module& module, const std::filesystem::p
     checkpoint.model = load_safetensors(path / kModelFile);
   }
   copy_into(named_tensors(module), weights_of(checkpoint, choice));
-}
-
-NamedTensors load_folder_weights(const std::filesystem::path& folder) {
-  const auto index = read_optional_file(folder / kWeightIndexFile);
-  if (!index) return load_safetensors(folder / kWeightsFile);
-  std::set<std::filesystem::path> files;
-  const std::string where = folder / kWeightIndexFile;
-  const Json json = parse_json(*index, where);
-  read_json_file(where, [&] {
-    for (const auto& [name, file] : json.at("weight_map").as_object()) files.insert(file.as_string());
-  });
-  NamedTensors weights;
-  for (const std::filesystem::path& file : files) weights.merge(load_safetensors(folder / file.filename()));
-  return weights;
 }
 
 }  // namespace tandem

@@ -79,7 +79,4 @@ std::filesystem::path load_run_weights(torch::nn::Module& module, const std::fil
 void load_checkpoint_weights(torch::nn::Module& module, const std::filesystem::path& path,
                              Weights weights = Weights::Auto, WeightChoice choice = {});
 
-// The weights of a Hugging Face model folder: those of one file, or of the shards that an index lists.
-NamedTensors load_folder_weights(const std::filesystem::path& folder);
-
 }  // namespace tandem

@@ -249,8 +249,8 @@ class Weights(SummarizeTest):
         for resume in ("auto", "latest"):
             result = self.summarize("train", "--train", "train.csv", *SHAPE, *SHORT, "--width", 32, "--name", "tiny",
                                     "--resume", resume)
-            self.assertRegex(result.stderr, r"^error: checkpoint: 16 of 16 tensors .*h\.0\.attn\.c_attn\.bias [^;]*\[96\][^;]*\[48\].*"
-                                            r"mlp\.c_fc\.weight [^;]*\[128, 32\][^;]*\[64, 16\].* 6 more \[rank 0 of 1\]\nhint: .+\n$")
+            self.assertRegex(result.stderr, r"^error: checkpoint: 16 of 16 tensors .*h\.0\.attn\.c_attn\.bias [^;]*\[48\][^;]*\[96\].*"
+                                            r"mlp\.c_fc\.weight [^;]*\[64, 16\][^;]*\[128, 32\].* 6 more \[rank 0 of 1\]\nhint: .+\n$")
             self.assertEqual(result.returncode, 9)
             self.assertEqual(files_in(run), before)
 
