@@ -2,12 +2,15 @@
 
 #include <tandem/communicator.h>
 #include <tandem/ddp.h>
+#include <tandem/detail/field.h>
 #include <tandem/run_options.h>
 #include <tandem/training.h>
 
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace tandem {
 
@@ -35,6 +38,11 @@ void visit_fields(AcceleratorOptions& o, Visitor&& field) {
   field("", o.comm, "communication");
   field("", o.monitor, "output");
 }
+
+// These are compiled in the library, and not once more in every program.
+extern template void detail::collect_fields(AcceleratorOptions& config, std::string_view prefix,
+                                            std::string_view section, std::vector<Field>& fields);
+extern template void validate_fields(AcceleratorOptions& config);
 
 // What run_worker knows about a run.
 struct RunPlace {
