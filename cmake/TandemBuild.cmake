@@ -115,6 +115,7 @@ function(tandem_install)
   write_basic_package_version_file(tandemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tandemConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/tandemConfigVersion.cmake"
                 cmake/TandemTorch.cmake DESTINATION ${package})
+  install(CODE "message(NOTICE \"tandem: built for torch ${TANDEM_TORCH_VERSION} in ${TANDEM_TORCH_DIR}, which the installed programs need; other projects may have another copy of that version (docs/install.md)\")")
 endfunction()
 
 # Sets TANDEM_YAML to what to link: the archive where there is one, so that the launcher can be a program of its own.

@@ -58,7 +58,7 @@ LINKED = ("include/", "src/", "models/", "recipes/")
 TESTS = ("*_test.cpp", "*_test.cu", "*_test.h", "tests/*")
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "CLI/": ("src/config/flags.cpp",), "nlohmann/": ("src/base/json.cpp",), "yaml-cpp/": ("src/config/yaml.cpp",),
-    "torch/torch.h": ("examples/*",),  # 10 s in every object; include the headers that are used
+    "torch/torch.h": ("examples/*", "tests/install/programs/*"),  # 10 s in every object; include the headers that are used
     "gtest/": TESTS, "gmock/": TESTS, "fmt/": (), "spdlog/": (), "glog/": (), "gloo/": (), "google/protobuf/": (),
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)

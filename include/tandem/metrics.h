@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace tandem {
@@ -29,8 +30,10 @@ struct MetricSum {
 // The mean over all batches, summed in the order of batches: the same bits on any number of ranks.
 class MeanMetric {
  public:
-  void add(const SampleBatch& batch, double sum, double count) {
-    entries_.push_back({batch.index_in_epoch, sum, count});
+  template <class Count>
+  requires std::is_arithmetic_v<Count>
+  void add(const SampleBatch& batch, double sum, Count count) {
+    entries_.push_back({batch.index_in_epoch, sum, static_cast<double>(count)});
   }
 
   // A batch that was added on two ranks is an Error.

@@ -154,7 +154,7 @@ class LayersTest(TreeTest):
         text = "\n#include <torch/torch.h>\n"
         for path in ("src/ddp/a.cpp", "include/tandem/ddp.h", "models/gpt2/a.h", "recipes/detect/a.cpp", "src/ddp/a_test.cpp",
                      "tests/multiproc/a.h", "bench/a.cpp"):
-            self.red({path: text}, f"{path}:2: torch/torch.h belongs in examples/*")
+            self.red({path: text}, f"{path}:2: torch/torch.h belongs in examples/*, tests/install/programs/*")
             self.green({path: "#include <torch/types.h>\n#include <torch/nn/module.h>\n"})
         self.green({"examples/03_ddp/a.cpp": text})
 
