@@ -26,7 +26,7 @@ template <class Visitor>
 void visit_fields(LoaderOptions& o, Visitor&& field) {
   field("workers", o.workers, "data loading threads per rank; 0: the main thread; -1: by the number of cores");
   field("prefetch", o.prefetch, "steps to load in advance");
-  field("skip-bad", o.skip_bad, "number of unreadable samples that each rank may skip");
+  field("skip-bad", o.skip_bad, "number of different unreadable samples that each rank may skip");
 }
 
 void validate(const LoaderOptions& options);
@@ -55,7 +55,8 @@ void forget_waiting(WorkerThreads& threads);
 
 void check_sizes(std::int64_t dataset_size, std::int64_t num_samples);
 
-// Adds `bad` to those skipped before; more than `allowed`, or a batch without a good sample, is an Error.
+// Adds those of `bad` that are new to those skipped before; more than `allowed`, or a batch without a good sample, is
+// an Error.
 void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int64_t allowed, bool has_good);
 
 }  // namespace detail
@@ -66,6 +67,7 @@ void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int6
 // A sample whose `get` throws is an Error of kind Data, thrown by the `next` whose step needs it. With `skip_bad` it is
 // left out instead: the good samples of its batch keep their order, and the batch is filled up by repeating them from
 // the first on, which num_counted does not count. With Tail::Short, as in an evaluation, the batch is shorter instead.
+// What `collate` throws is an Error that names the samples of the batch.
 template <IsDataset Dataset, class Batch>
 class Loader {
  public:
@@ -125,12 +127,12 @@ class Loader {
     sampler_.set_state(state);
     detail::forget_waiting(*threads_);
     steps_.clear();
-    given_ = state;
-    epoch_ = state.epoch;
+    given_ = sampler_.state();
+    epoch_ = given_.epoch;
     is_epoch_end_ = false;
   }
 
-  // The samples that were skipped so far, in the order of steps.
+  // The samples that were skipped so far, each once, in the order of steps.
   const std::vector<BadSample>& skipped() const { return skipped_; }
 
  private:

@@ -36,13 +36,13 @@ IndexRange indices_of(const Shard& shard, std::int64_t num_samples);
 
 // What happens to the last step of an epoch if there are not enough samples to fill it.
 enum class Tail {
+  Drop,   // left out, so that every step has the same number of samples; if it is the only step, as Pad
   Pad,    // filled with samples from the beginning of the epoch, which do not count
-  Drop,   // left out
   Short,  // its batches are shorter, and a rank may have none: for evaluation
 };
 
 inline std::vector<std::pair<std::string, Tail>> enum_names(Tail) {
-  return {{"pad", Tail::Pad}, {"drop", Tail::Drop}, {"short", Tail::Short}};
+  return {{"drop", Tail::Drop}, {"pad", Tail::Pad}, {"short", Tail::Short}};
 }
 
 struct SamplerOptions {
@@ -51,7 +51,7 @@ struct SamplerOptions {
   std::int64_t batches_per_step = 1;  // micro-batches per step, over all ranks
   std::uint64_t seed = 0;
   bool shuffle = true;
-  Tail tail = Tail::Pad;
+  Tail tail = Tail::Drop;
 };
 
 // A micro-batch, as sample ids.
@@ -101,7 +101,8 @@ class Sampler {
   bool is_epoch_end() const { return is_epoch_end_; }
 
   // Where `next` continues. A state may come from a run on another number of ranks. It may come from one with another
-  // number of samples per step if the cursor is a multiple of this one's; otherwise it is an Error.
+  // number of samples per step if the cursor is a multiple of this one's; otherwise it is an Error. If the rest of its
+  // epoch fills no step and is dropped, `next` continues with the epoch after.
   SamplerState state() const { return {.seed = options_.seed, .epoch = epoch_, .cursor = cursor_}; }
   void set_state(const SamplerState& state);
 
@@ -130,12 +131,13 @@ Sampler evaluation_sampler(std::int64_t num_samples, std::int64_t batch_size, co
 struct LengthOrderOptions {
   std::int64_t batch_size = 1;  // samples of similar length that stay together: a micro-batch, or a whole step, which
                                 // balances the work of its ranks
-  std::int64_t pool = 50;       // batches that are sorted together: more means less padding, fewer mixes better
+  std::int64_t pool = 50;       // most batches that are sorted together: more means less padding, fewer mixes better
 };
 
 // An order in which every `batch_size` samples have similar lengths, and batches come in random order: samples are
-// shuffled, each pool of them is sorted by length and cut into batches, and the batches are shuffled. Samples that do
-// not fill a batch come last. Depends only on the arguments.
+// shuffled, each pool of them is sorted by length and cut into batches, and the batches are shuffled. There are at
+// least two pools, since the batches of a single one would be the same in every epoch. The samples that are left over,
+// too few for a batch, come last; they are of any length. Depends only on the arguments.
 std::vector<std::int64_t> length_order(std::span<const std::int64_t> lengths, const LengthOrderOptions& options,
                                        std::uint64_t seed, std::int64_t epoch);
 

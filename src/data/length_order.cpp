@@ -26,22 +26,25 @@ std::vector<std::int64_t> length_order(std::span<const std::int64_t> lengths, co
          "both must be at least 1");
   }
   const auto size = static_cast<std::int64_t>(lengths.size());
+  const std::int64_t num_full = size / options.batch_size;
+  const std::int64_t left_over = num_full * options.batch_size;  // where the samples begin that fill no batch
+  const std::int64_t pool = options.batch_size * std::min(options.pool, (num_full + 1) / 2);
   std::vector<std::int64_t> sorted = shuffled(size, seed, epoch);
-  const std::int64_t pool = options.batch_size * std::min(options.pool, size / options.batch_size + 1);
-  for (std::int64_t begin = 0; begin < size; begin += pool) {
-    std::stable_sort(sorted.begin() + begin, sorted.begin() + std::min(size, begin + pool),
+  const auto sort = [&](std::int64_t begin, std::int64_t end) {
+    std::stable_sort(sorted.begin() + begin, sorted.begin() + end,
                      [&](std::int64_t a, std::int64_t b) { return lengths[a] < lengths[b]; });
-  }
+  };
+  for (std::int64_t begin = 0; begin < left_over; begin += pool) sort(begin, std::min(left_over, begin + pool));
+  sort(left_over, size);
   std::vector<std::int64_t> order;
   order.reserve(size);
   const auto append = [&](std::int64_t begin, std::int64_t end) {
     order.insert(order.end(), sorted.begin() + begin, sorted.begin() + end);
   };
-  const std::int64_t num_full = size / options.batch_size;
   for (const std::int64_t batch : shuffled(num_full, random_key(seed, Draw::BatchShuffle), epoch)) {
     append(batch * options.batch_size, (batch + 1) * options.batch_size);
   }
-  append(num_full * options.batch_size, size);
+  append(left_over, size);
   return order;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -36,13 +37,51 @@ std::int64_t count_padding(const Ids& lengths, std::span<const std::int64_t> ord
 }
 
 TEST(LengthOrder, IsSortedInPoolsAndShuffledByBatches) {
-  // One pool of three batches of two: lengths 1 1 | 5 5 | 9 9, and a seventh sample that fills no batch.
-  const Ids lengths{9, 1, 5, 9, 1, 5, 20};
+  // Two pools of two batches of two, and a ninth sample that fills no batch. In each pool the shorter half is a batch.
+  const Ids lengths{9, 1, 5, 9, 1, 5, 20, 7, 7};
   const Ids order = length_order(lengths, {.batch_size = 2, .pool = 10}, 3, 0);
-  Ids found;
-  for (const std::int64_t id : order) found.push_back(lengths[id]);
-  EXPECT_EQ(found.back(), 20);
-  for (std::size_t i = 0; i < 6; i += 2) EXPECT_EQ(found[i], found[i + 1]);
+  const Permutation shuffled(9, 3, 0);
+  EXPECT_EQ(order.back(), shuffled[8]);
+  std::multiset<std::multiset<std::int64_t>> batches, expected;
+  for (const std::int64_t begin : {0, 4}) {
+    Ids pool;
+    for (std::int64_t i = begin; i < begin + 4; ++i) pool.push_back(lengths[shuffled[i]]);
+    std::ranges::sort(pool);
+    expected.insert({pool[0], pool[1]});
+    expected.insert({pool[2], pool[3]});
+  }
+  for (std::size_t i = 0; i < 8; i += 2) batches.insert({lengths[order[i]], lengths[order[i + 1]]});
+  EXPECT_EQ(batches, expected);
+}
+
+// Each batch as the set of its samples. Of a single sorted pool they would be the same in every epoch.
+std::set<std::set<std::int64_t>> batches_of(const Ids& order, std::int64_t batch_size) {
+  std::set<std::set<std::int64_t>> batches;
+  for (auto begin = order.begin(); order.end() - begin >= batch_size; begin += batch_size) {
+    batches.insert({begin, begin + batch_size});
+  }
+  return batches;
+}
+
+TEST(LengthOrder, MakesOtherBatchesInEachEpochHoweverFew) {
+  for (const std::int64_t num_batches : {2, 3, 7, 20, 49}) {
+    const Ids lengths = text_lengths(16 * num_batches + 5);
+    const auto first = batches_of(length_order(lengths, {.batch_size = 16}, 3, 0), 16);
+    const auto second = batches_of(length_order(lengths, {.batch_size = 16}, 3, 1), 16);
+    EXPECT_EQ(std::ssize(first), num_batches);
+    for (const auto& batch : second) EXPECT_FALSE(first.contains(batch)) << num_batches << " batches";
+  }
+}
+
+// Otherwise a sampler that drops them would never show the longest samples.
+TEST(LengthOrder, LeavesOverSamplesOfAnyLength) {
+  const Ids lengths = text_lengths(100);
+  std::set<std::int64_t> left_over;
+  for (std::int64_t epoch = 0; epoch < 60; ++epoch) {
+    const Ids order = length_order(lengths, {.batch_size = 30}, 3, epoch);
+    left_over.insert(order.end() - 10, order.end());
+  }
+  EXPECT_GT(left_over.size(), 95U);  // of 100, each of which stays in with a probability of 0.9 an epoch
 }
 
 TEST(LengthOrder, HoldsEverySampleOnce) {
@@ -89,7 +128,7 @@ TEST(LengthOrder, ServesASampler) {
   const Ids lengths = text_lengths(50);
   const LengthOrderOptions options{.batch_size = 4, .pool = 5};
   Sampler sampler({.num_samples = 50, .batch_size = 4, .seed = 8}, {}, by_length(lengths, options));
-  for (int step = 0; step < 13; ++step) sampler.next();
+  for (int step = 0; step < 12; ++step) sampler.next();
   const Ids second = length_order(lengths, options, 8, 1);
   EXPECT_EQ(sampler.next()[0].ids, Ids(second.begin(), second.begin() + 4));
 }

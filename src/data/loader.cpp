@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 
 #include "base/check_range.h"
 #include "base/machine.h"
@@ -60,6 +61,26 @@ std::optional<std::string> complaint_of(const std::function<void()>& body) {
   }
 }
 
+void collate_named(const std::function<void()>& collate, const std::function<std::vector<std::string>()>& samples) {
+  const auto fail_with = [&](ErrorKind kind, const std::string& message, const std::string& hint) {
+    fail(kind, str("loader: collate failed on samples ", join_some(samples(), ", "), ": ", message), hint);
+  };
+  constexpr const char* kHint = "check these samples: collate must accept whatever get() of the dataset returns";
+  try {
+    collate();
+  } catch (const Error& error) {
+    fail_with(error.kind(), error.message(), error.hint());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string message = error.what();
+    if (message.find("can't allocate memory") != std::string::npos) throw;     // by torch
+    fail_with(ErrorKind::Data, message.substr(0, message.find('\n')), kHint);  // torch adds a backtrace
+  } catch (...) {
+    fail_with(ErrorKind::Data, "unknown exception", kHint);
+  }
+}
+
 void check_sizes(std::int64_t dataset_size, std::int64_t num_samples) {
   if (dataset_size != num_samples) {
     fail(ErrorKind::Config, str("loader: the dataset has ", dataset_size, " samples, the sampler ", num_samples),
@@ -68,7 +89,9 @@ void check_sizes(std::int64_t dataset_size, std::int64_t num_samples) {
 }
 
 void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int64_t allowed, bool has_good) {
+  const std::string last = bad.empty() ? "" : sentence_of(bad.back());
   for (BadSample& sample : bad) {
+    if (std::ranges::count(skipped, sample.index, &BadSample::index) > 0) continue;  // in an earlier epoch
     if (std::cmp_equal(skipped.size(), allowed)) {
       fail(ErrorKind::Data,
            str(sentence_of(sample),
@@ -78,7 +101,7 @@ void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int6
     skipped.push_back(std::move(sample));
   }
   if (!has_good) {
-    fail(ErrorKind::Data, str(sentence_of(skipped.back()), "; its micro-batch has no readable sample"),
+    fail(ErrorKind::Data, str(last, "; its micro-batch has no readable sample"),
          "check the data, or use larger micro-batches");
   }
 }

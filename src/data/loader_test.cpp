@@ -62,6 +62,10 @@ Sampler in_order(std::int64_t num_samples, std::int64_t batch_size, std::int64_t
       {}};
 }
 
+Sampler padded(std::int64_t num_samples, std::int64_t batch_size) {
+  return {{.num_samples = num_samples, .batch_size = batch_size, .shuffle = false, .tail = Tail::Pad}, {}};
+}
+
 TEST(Loader, HasTheContentKeyOfItsDatasetIfThatHasOne) {
   const Squares squares;
   const KeyedSquares keyed;
@@ -90,7 +94,8 @@ TEST(Loader, GivesTheSameWhateverTheNumberOfWorkers) {
 std::vector<std::string> record_of(int num_ranks) {
   const auto write_record = [](const World& world) {
     const Squares dataset{.count = 90};
-    const SamplerOptions options{.num_samples = 90, .batch_size = 3, .batches_per_step = 4, .seed = 6};
+    const SamplerOptions options{
+        .num_samples = 90, .batch_size = 3, .batches_per_step = 4, .seed = 6, .tail = Tail::Pad};
     Loader loader(dataset, Sampler(options, shard_of(world)), collate, {.workers = 2});
     std::string record;
     for (int step = 0; step < 8; ++step) {
@@ -323,18 +328,29 @@ TEST(Loader, NamesABadSampleWhenItsStepIsDue) {
 TEST(Loader, SkipsBadSamplesAndFillsUpWithGoodOnesThatDoNotCount) {
   const WithBad dataset{.count = 6, .bad = {1, 5}};
   for (const int workers : {0, 3}) {
-    Loader loader(dataset, in_order(6, 4), collate, {.workers = workers, .skip_bad = 3});
+    Loader loader(dataset, padded(6, 4), collate, {.workers = workers, .skip_bad = 2});
     const auto first = loader.next();
     EXPECT_EQ(first[0].samples, (SampleBatch{{0, 2, 3, 0}, 3, 0, 0}));
     EXPECT_EQ(first[0].value, (Ids{100, 102, 103, 100}));
     EXPECT_EQ(loader.next()[0].samples, (SampleBatch{{4, 0, 4, 0}, 1, 0, 1}));  // of 4 and 5, padded with 0 and 1
-    EXPECT_EQ(loader.skipped(), (std::vector<BadSample>{{1, "images/1.jpg", "not a JPEG"},
-                                                        {5, "images/5.jpg", "not a JPEG"},
-                                                        {1, "images/1.jpg", "not a JPEG"}}));
-    EXPECT_EQ(missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data,
-                            {"sample 1 (images/1.jpg)", "not a JPEG", "3"}),
-              "");
+    const std::vector<BadSample> skipped = {{1, "images/1.jpg", "not a JPEG"}, {5, "images/5.jpg", "not a JPEG"}};
+    EXPECT_EQ(loader.skipped(), skipped);
+    for (int epoch = 1; epoch < 4; ++epoch) {  // the same two again: no more are skipped
+      loader.next();
+      loader.next();
+    }
+    EXPECT_EQ(loader.skipped(), skipped);
   }
+}
+
+TEST(Loader, SkipsNoMoreSamplesThanItMay) {
+  const WithBad dataset{.count = 6, .bad = {1, 3, 5}};
+  Loader loader(dataset, in_order(6, 2), collate, {.workers = 1, .skip_bad = 2});
+  loader.next();
+  loader.next();
+  EXPECT_EQ(
+      missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data, {"sample 5 (images/5.jpg)", "not a JPEG", "2"}),
+      "");
 }
 
 TEST(Loader, RepeatsNothingInABatchOfAnEvaluation) {
@@ -367,18 +383,25 @@ TEST(Loader, QuotesWhateverADatasetThrows) {
   EXPECT_EQ(missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data, {"sample 1", "unknown exception"}), "");
 }
 
-TEST(Loader, HandsOverWhatCollateThrowsAndBatchesThatOnlyMove) {
-  const Squares dataset{.count = 4};
-  const auto box = [](Ids&& samples) {
-    if (samples[0] == 5) throw std::length_error("too long");
-    return std::make_unique<std::int64_t>(samples[0]);
-  };
+TEST(Loader, NamesTheSamplesOfABatchThatCollateCannotMake) {
+  const WithBad dataset{.bad = {5}};
   for (const int workers : {0, 2}) {
-    Loader loader(dataset, in_order(4, 1), box, {.workers = workers});
-    EXPECT_EQ(*loader.next()[0].value, 1);
-    EXPECT_EQ(*loader.next()[0].value, 2);
-    EXPECT_THROW(loader.next(), std::length_error);
-    EXPECT_EQ(*loader.next()[0].value, 10);
+    const auto pick = [](Ids&& samples) {
+      if (samples[0] == 102) throw std::length_error("too long\nException raised from stack");
+      if (samples[0] == 104) fail(ErrorKind::Config, "no such size", "use --size 3");
+      if (samples[0] == 106) throw std::bad_alloc();
+      return std::make_unique<std::int64_t>(samples[0]);
+    };
+    Loader loader(dataset, in_order(8, 2), pick, {.workers = workers, .skip_bad = 1});
+    EXPECT_EQ(*loader.next()[0].value, 100);
+    const Error long_one = error_of([&] { loader.next(); });
+    EXPECT_EQ(missing_facts(long_one, ErrorKind::Data, {"samples 2 (images/2.jpg), 3 (images/3.jpg)", "too long"}), "");
+    EXPECT_EQ(long_one.message().find("Exception raised"), std::string::npos);
+    EXPECT_EQ(missing_facts(error_of([&] { loader.next(); }), ErrorKind::Config,
+                            {"samples 4 (images/4.jpg)", "no such size", "--size 3"}),
+              "");
+    EXPECT_THROW(loader.next(), std::bad_alloc);
+    EXPECT_EQ(*loader.next()[0].value, 100);
   }
 }
 

@@ -30,12 +30,6 @@ IndexRange checked_block(const SamplerOptions& o, const Shard& shard) {
          str("use ", nearest_multiples(o.batches_per_step, shard.size),
              " micro-batches per step, or another number of ranks"));
   }
-  if (o.tail == Tail::Drop && o.num_samples / o.batches_per_step < o.batch_size) {
-    fail(ErrorKind::Config,
-         str("sampler: ", o.num_samples, " samples do not fill one step of ", o.batches_per_step, " micro-batches of ",
-             o.batch_size, ", and an incomplete step is dropped"),
-         "use Tail::Pad, or fewer samples per step");
-  }
   return mine;
 }
 
@@ -80,7 +74,8 @@ Sampler::Sampler(const SamplerOptions& options, const Shard& shard, EpochOrder o
 std::int64_t Sampler::steps_per_epoch() const {
   const std::int64_t full = options_.num_samples / samples_per_step();
   const bool has_tail = options_.num_samples % samples_per_step() != 0;
-  return full + (has_tail && options_.tail != Tail::Drop ? 1 : 0);
+  const bool is_dropped = options_.tail == Tail::Drop && full > 0;
+  return full + (has_tail && !is_dropped ? 1 : 0);
 }
 
 std::vector<SampleBatch> Sampler::next() {
@@ -121,8 +116,8 @@ void Sampler::set_state(const SamplerState& state) {
          str("sampler: the state was saved with seed ", state.seed, ", this run has ", options_.seed),
          str("resume with --seed ", state.seed, ", or load only the weights with --resume weights"));
   }
-  const bool is_in_epoch = state.cursor == 0 || state.cursor / samples_per_step() < steps_per_epoch();
-  if (state.epoch < 0 || state.cursor < 0 || !is_in_epoch) {
+  const bool has_step_left = state.cursor == 0 || state.cursor / samples_per_step() < steps_per_epoch();
+  if (state.epoch < 0 || state.cursor < 0 || !(has_step_left || state.cursor < options_.num_samples)) {
     fail(ErrorKind::Config,
          str("sampler: the state is at sample ", state.cursor, " of epoch ", state.epoch, ", but the dataset has ",
              options_.num_samples, " samples"),
@@ -134,9 +129,9 @@ void Sampler::set_state(const SamplerState& state) {
              ", which is not a multiple of the ", samples_per_step(), " samples per step"),
          str("resume with the same number of samples per step as before, or with one that divides ", state.cursor));
   }
-  start_epoch(state.epoch);
-  cursor_ = state.cursor;
-  current_epoch_ = state.epoch;
+  start_epoch(has_step_left ? state.epoch : state.epoch + 1);
+  if (has_step_left) cursor_ = state.cursor;
+  current_epoch_ = epoch_;
   is_epoch_end_ = false;
 }
 

@@ -193,7 +193,8 @@ TEST(Accelerator, MeansWhatTheLossCounts) {
 TEST(Accelerator, GathersEachSampleOnceForMetrics) {
   run_ranks(2, [](const World&) {
     Accelerator accelerator(options_of({.batch_size = 4}));
-    Sampler sampler = accelerator.sampler(37);
+    Sampler sampler({.num_samples = 37, .batch_size = 4, .batches_per_step = 2, .tail = Tail::Pad},
+                    shard_of(accelerator.world()));
     std::vector<std::int64_t> seen;
     for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
       for (const SampleBatch& batch : sampler.next()) {

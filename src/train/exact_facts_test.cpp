@@ -21,7 +21,9 @@ std::vector<std::string> run_with_data(const fs::path& folder, const BatchOption
   AdamW optimizer(*model.module());
   LossScaler scaler(Precision::Fp32, comm.device());
   const BatchPlan plan = plan_batch(batch, 1);
-  Sampler sampler({.num_samples = 37, .batch_size = 3, .batches_per_step = plan.batches_per_step(), .seed = 5}, {});
+  Sampler sampler(
+      {.num_samples = 37, .batch_size = 3, .batches_per_step = plan.batches_per_step(), .seed = 5, .tail = Tail::Pad},
+      {});
   Training training(TrainedPart{*model.module(), optimizer, scaler}, comm, plan, {.max_steps = 1, .seed = 5}, folder);
   SampleSource source = source_of(sampler);
   source.content_key = key;

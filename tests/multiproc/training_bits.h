@@ -46,8 +46,9 @@ inline std::string train_and_print(Communicator& comm, const BitsSettings& setti
   SmallModel model(make_small_net(comm.device()), comm);
   AdamW optimizer(*model.module());
   LossScaler scaler(settings.precision, comm.device());
-  Sampler sampler({.num_samples = 37, .batch_size = 3, .batches_per_step = settings.num_batches, .seed = 5},
-                  shard_of(comm.world()));
+  Sampler sampler(
+      {.num_samples = 37, .batch_size = 3, .batches_per_step = settings.num_batches, .seed = 5, .tail = Tail::Pad},
+      shard_of(comm.world()));
   for (std::int64_t step = 0; step < 7; ++step) {
     const auto loss = [&](const SampleBatch& batch) { return small_loss(model, batch); };
     const StepOptions options{.step = step, .seed = 5, .lr = 0.01, .max_norm = 1, .is_exact = settings.is_exact};

@@ -28,6 +28,9 @@ namespace detail {
 // The message of the exception that `body` throws, if it throws one.
 std::optional<std::string> complaint_of(const std::function<void()>& body);
 
+// What `collate` throws, it throws as an Error that names the samples too. Not enough memory stays as it is.
+void collate_named(const std::function<void()>& collate, const std::function<std::vector<std::string>()>& samples);
+
 // The step that a batch belongs to.
 struct StepKey {
   std::uint64_t seed = 0;
@@ -92,8 +95,19 @@ class BatchReading {
       ids.push_back(ids[i]);
       good.push_back(good[i]);
     }
-    result.value.emplace(collate_(std::move(good), facts_of(key_, result.samples)));
+    collate_named([&] { result.value.emplace(collate_(std::move(good), facts_of(key_, result.samples))); },
+                  [&] { return names_of(ids); });
     return result;
+  }
+
+  // "3 (images/3.jpg)"
+  std::vector<std::string> names_of(const std::vector<std::int64_t>& ids) const {
+    std::vector<std::string> names;
+    for (const std::int64_t id : ids) {
+      const std::string name = name_of(dataset_, id);
+      names.push_back(std::to_string(id) + (name.empty() ? "" : " (" + name + ")"));
+    }
+    return names;
   }
 
   const Dataset& dataset_;
