@@ -140,6 +140,19 @@ int usable_cores(const fs::path& root) {
   return static_cast<int>(std::max(1LL, cores));
 }
 
+int threads_per_core(const fs::path& root) {
+  const auto number = [&](const char* key) {
+    return static_cast<int>(to_unsigned(value_in(root / "proc/cpuinfo", key)).value_or(1));
+  };
+  return std::max(1, number("siblings") / std::max(1, number("cpu cores")));
+}
+
+Variables openmp_variables(const Lookup& variable) {
+  constexpr const char* kSpinCount = "GOMP_SPINCOUNT";
+  if (variable("OMP_WAIT_POLICY") || variable(kSpinCount)) return {};
+  return {{kSpinCount, "1000"}};
+}
+
 std::string cpu_name(const fs::path& root) {
   const std::string name = value_in(root / "proc/cpuinfo", "model name");
   return name.empty() ? "CPU" : name;

@@ -15,6 +15,14 @@ namespace tandem {
 // up). At least 1.
 int usable_cores(const std::filesystem::path& root = "/");
 
+// Hardware threads that share a core, and so its arithmetic units: 2 with SMT (hyper-threading); 1 if unknown.
+int threads_per_core(const std::filesystem::path& root = "/");
+
+// What a program with OpenMP threads needs where cores are shared, unless the user has set such a variable. Threads of
+// GNU's OpenMP that wait for each other keep their cores busy for milliseconds, which other processes then do not get,
+// among them those that they wait for. 1000 turns are what it does itself with more threads than cores.
+Variables openmp_variables(const Lookup& variable);
+
 // "AMD EPYC 7B13"; "CPU" if unknown.
 std::string cpu_name(const std::filesystem::path& root = "/");
 

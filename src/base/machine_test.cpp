@@ -166,9 +166,13 @@ TEST_F(Memory, IsFoundWhereAContainerShowsIt) {
 
 TEST_F(FakeMachine, HasACpuWithAName) {
   EXPECT_EQ(cpu_name(root_), "CPU");
+  EXPECT_EQ(threads_per_core(root_), 1);
   write("proc/cpuinfo",
         "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7B13\nstepping\t: 0\n\nmodel name\t: another\n");
   EXPECT_EQ(cpu_name(root_), "AMD EPYC 7B13");
+  EXPECT_EQ(threads_per_core(root_), 1);
+  write("proc/cpuinfo", "model name\t: Intel(R) Xeon(R)\nsiblings\t: 4\ncore id\t\t: 0\ncpu cores\t: 2\n");
+  EXPECT_EQ(threads_per_core(root_), 2);
 }
 
 TEST_F(FakeMachine, TellsPeakMemory) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/machine.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "base/worker_env.h"
@@ -58,7 +59,7 @@ std::optional<fs::path> find_on_path(std::string_view name) {
 void replace_process(const fs::path& program, std::span<const std::string> args) {
   std::vector<std::string> command = {program};
   command.insert(command.end(), args.begin(), args.end());
-  become_program(command, environment_with({}));
+  become_program(command, environment_with(openmp_variables(environment_variable)));
 }
 
 std::optional<fs::path> find_program(std::string_view name) {

@@ -15,7 +15,8 @@ namespace tandem {
 namespace {
 
 bool is_telling(std::string_view name) {
-  constexpr std::array<std::string_view, 2> kNames = {"CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"};
+  constexpr std::array<std::string_view, 4> kNames = {"CUDA_VISIBLE_DEVICES", "GOMP_SPINCOUNT", "OMP_NUM_THREADS",
+                                                      "OMP_WAIT_POLICY"};
   constexpr std::array<std::string_view, 4> kPrefixes = {"TANDEM_", "NCCL_", "MKL_", "TORCH_"};
   if (name == "TANDEM_SECRET") return false;
   return std::ranges::count(kNames, name) > 0 ||

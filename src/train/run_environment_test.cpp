@@ -12,11 +12,13 @@ TEST(RunEnvironment, NamesTheVariablesThatChangeARunAndNoOthers) {
   const Json::Object telling =
       telling_variables({"SECRET_TOKEN=x", "TORCH_LOGS=a=b", "AWS_TANDEM_KEY=x", "NCCL_DEBUG=INFO", "OMP_NUM_THREADS=1",
                          "OMP_NUM_THREADS_TOKEN=x", "CUDA_VISIBLE_DEVICES=", "MKL_NUM_THREADS=2", "TANDEM_RUN_ID=a",
-                         "TANDEM_SECRET=x", "TORCHELASTIC_RUN_ID=b"});
+                         "TANDEM_SECRET=x", "TORCHELASTIC_RUN_ID=b", "GOMP_SPINCOUNT=9", "OMP_WAIT_POLICY=passive"});
   EXPECT_EQ(Json(telling), Json(Json::Object{{"CUDA_VISIBLE_DEVICES", ""},
+                                             {"GOMP_SPINCOUNT", "9"},
                                              {"MKL_NUM_THREADS", "2"},
                                              {"NCCL_DEBUG", "INFO"},
                                              {"OMP_NUM_THREADS", "1"},
+                                             {"OMP_WAIT_POLICY", "passive"},
                                              {"TANDEM_RUN_ID", "a"},
                                              {"TORCH_LOGS", "a=b"}}));
 }

@@ -90,6 +90,14 @@ class Dispatch(ErrorTest):
         self.assertEqual(tandem("help", "greet", path=copy).stdout, "beside --help\n")
         self.assertIn("greet", tandem("--help", path=copy).stdout)
 
+    def test_gives_its_programs_openmp_threads_that_share_cores_unless_the_user_chose(self):
+        copy = shutil.copy(TANDEM, self.folder / "tandem")
+        self.add_program(self.folder, "tell", "$GOMP_SPINCOUNT/$OMP_WAIT_POLICY")
+        plain = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+        self.assertEqual(tandem("tell", path=copy, env=plain).stdout, "1000/ \n")
+        self.assertEqual(tandem("tell", path=copy, env={**plain, "OMP_WAIT_POLICY": "active"}).stdout, "/active \n")
+        self.assertEqual(tandem("tell", path=copy, env={**plain, "GOMP_SPINCOUNT": "7"}).stdout, "7/ \n")
+
     def test_prefers_the_program_beside_it_to_the_one_on_the_path(self):
         copy = shutil.copy(TANDEM, self.folder / "tandem")
         self.add_program(self.folder, "greet", "beside")

@@ -22,6 +22,7 @@ DIFFERENCES = {
     "TORCHELASTIC_SIGNALS_TO_HANDLE": "torchrun's note to itself, which leaks",
     "ACCELERATE_USE_CPU": "without it Accelerate trains a model per CPU rank",
     "OMP_NUM_THREADS": "torchrun says 1, we share out the cores",
+    "GOMP_SPINCOUNT": "ours lets other processes have the cores of threads that wait",
     "PYTHONPATH": "ours has the folder of the caller and of the script",
     "PYTHONFAULTHANDLER": "ours shows the stack of a crash",
     "PYTHONUNBUFFERED": "torchrun says python -u",

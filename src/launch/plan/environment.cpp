@@ -50,8 +50,13 @@ class Defaults {
  public:
   Defaults(const Lookup& variable, const Variables& given) : variable_(variable), given_(given) {}
 
+  std::optional<std::string> find(const std::string& name) const {
+    const auto set = std::ranges::find(given_, name, &Variables::value_type::first);
+    return set == given_.end() ? variable_(name) : set->second;
+  }
+
   bool add(const std::string& name, std::string value) {
-    if (variable_(name) || std::ranges::count(given_, name, &Variables::value_type::first) > 0) return false;
+    if (find(name)) return false;
     set_variable(variables, name, std::move(value));
     return true;
   }
@@ -172,6 +177,7 @@ RankVariables rank_variables(const LaunchOptions& options, Dialect dialect, cons
   add_exports(given, result.notes, options.environment, here.variable);
   Defaults defaults(here.variable, given);
   add_threads(defaults, result.notes, options, world.local_size, here.cores);
+  set_variables(defaults.variables, openmp_variables([&](const std::string& name) { return defaults.find(name); }));
   defaults.add("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   defaults.add("PYTHONUNBUFFERED", "1");
   defaults.add("PYTHONFAULTHANDLER", "1");

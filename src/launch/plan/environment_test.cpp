@@ -35,6 +35,14 @@ TEST(Variables, DivideTheCoresAmongTheRanksUnlessTheUserDid) {
   EXPECT_EQ(plan.notes, Args{});
 }
 
+TEST(Variables, KeepThreadsThatWaitFromHoldingTheirCoreUnlessTheUserDid) {
+  SampleMachine machine;
+  EXPECT_EQ(variable_of(machine.plan({"prog"}), 0, "GOMP_SPINCOUNT"), "1000");
+  EXPECT_EQ(variable_of(machine.plan({"-x", "OMP_WAIT_POLICY=active", "prog"}), 0, "GOMP_SPINCOUNT"), "not set");
+  machine.variables["GOMP_SPINCOUNT"] = "7";
+  EXPECT_EQ(variable_of(machine.plan({"prog"}), 0, "GOMP_SPINCOUNT"), "not set");
+}
+
 TEST(Variables, MakePythonSpeakAtOnceAndFindModules) {
   SampleMachine machine;
   const LaunchPlan plan = machine.plan({"src/train_ddp.py"});
