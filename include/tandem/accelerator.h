@@ -151,10 +151,9 @@ class Accelerator {
   // last micro-batch of a step it does nothing and returns false.
   bool unscale_gradients();
 
-  // After `backward`: every element of that gradient clipped to -max_value .. max_value; 0: off.
+  // Between `backward` and `step`: clips every element to -max_value .. max_value, or the norm, which `step` returns as
+  // it was; 0: off.
   void clip_grad_value(double max_value);
-
-  // Before each `step`: gradient norm clipped to this value; 0: off. The norm before that is in what `step` returns.
   void clip_grad_norm(double max_norm);
 
   // After the last micro-batch of a step, updates the weights; otherwise returns nothing.
@@ -167,15 +166,12 @@ class Accelerator {
   // The unit that the losses count, and FLOPs per unit (for mfu). Call it before the loop.
   void set_workload(const Workload& workload);
 
-  // `print` prints on rank 0; `log` writes to events.jsonl and TensorBoard, at the last completed step.
+  // `print` prints on rank 0; `log` writes to events.jsonl and, as "group/name", to TensorBoard, at the last step.
   void print(std::string_view line);
-  void log(const EventFields& values);
+  void log(const EventFields& values, const std::string& group = {});
 
-  // The metric of this step, by which the best checkpoint is chosen.
-  void set_metric(double metric);
-
-  // Ends the run on every rank after the step in which any rank calls this.
-  void stop(const std::string& why);
+  void set_metric(double metric);     // of this step: the best checkpoint is chosen by it
+  void stop(const std::string& why);  // ends the run on every rank after the step in which any rank calls it
 
   // This rank's batches of one epoch (evaluation.h): over all ranks every sample once. During the loop gradients are
   // off, models are in eval mode, autocast is on in the precision of the run, and a part with an average has its
@@ -187,14 +183,12 @@ class Accelerator {
 
   // What that loop does besides, for a function that also evaluates without an Accelerator: it takes these options.
   EvaluationOptions evaluation(EvaluationOptions options = {});
-
   Autocast autocast() const { return {device().type(), precision()}; }
 
   // The tensors of all ranks, concatenated along the first dimension, in which they may differ.
   torch::Tensor gather(const torch::Tensor& tensor);
 
-  // The same for the results of a batch, one row per sample, without the padding of the last batch. For results of
-  // which a sample has any number, such as boxes, use GatheredRows (metrics.h), which keeps them by sample.
+  // The same for a batch, one row per sample, without its padding; for other results GatheredRows (metrics.h).
   torch::Tensor gather_for_metrics(const torch::Tensor& rows, const SampleBatch& batch);
   template <class Batch>
   torch::Tensor gather_for_metrics(const torch::Tensor& rows, const Batch& batch) {

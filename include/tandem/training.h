@@ -37,7 +37,7 @@ struct TrainingOptions {
 template <class Visitor>
 void visit_fields(TrainingOptions& o, Visitor&& field) {
   field("epochs", o.epochs, "passes over the data");
-  field("max-steps", o.max_steps, "maximum number of steps");
+  field("max-steps", o.max_steps, "end after this many steps, and the learning rate schedule with them");
   field("seed", o.seed, "random seed of initial weights, order of samples, dropout");
   field("threads", o.threads, "intra-op threads of each rank; default: torch's, or 1 with --shards");
   field("save-every", o.save_every, "steps between checkpoints; 0: only at the end");

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <utility>
@@ -21,6 +22,11 @@ namespace {
 constexpr std::chrono::milliseconds kBarEvery{100};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::string_view kSeparator = " | ";
+
+// Columns of a step_line that a narrow terminal does without, the least needed first. The bar goes before a line has to
+// do without any other: loss, learning rate, time and speed are what a run is steered by.
+constexpr std::array<std::string_view, 6> kDroppedFirst = {" rank", "mem ", "mfu ", "norm ", "skipped", "epoch "};
+
 constexpr const char* kEraseRest = "\033[J";
 
 // Queried each time, since the window may be resized.
@@ -31,20 +37,32 @@ std::size_t num_columns(int fd) {
   return is_known ? size.ws_col : kUsual;
 }
 
-// Drops columns from the right, but never the last one, until the line fits: loss matters more than speed, speed more
-// than ranks. No number is truncated.
-std::string without_columns(std::string line, std::size_t width) {
-  while (line.size() > width) {
-    const std::size_t last = line.rfind(kSeparator);
-    if (last == line.npos || last == 0) return "";
-    const std::size_t before = line.rfind(kSeparator, last - 1);
-    if (before == line.npos) {
-      line.erase(last);
-    } else {
-      line.erase(before, last - before);
-    }
+std::vector<std::string> columns_of(std::string_view line) {
+  std::vector<std::string> columns;
+  for (std::size_t end = line.find(kSeparator); end != line.npos; end = line.find(kSeparator)) {
+    columns.emplace_back(line.substr(0, end));
+    line.remove_prefix(end + kSeparator.size());
   }
-  return line;
+  columns.emplace_back(line);
+  return columns;
+}
+
+// Drops columns of kDroppedFirst until the line fits, or all of them.
+std::vector<std::string> needed_columns(std::string_view line, std::size_t width) {
+  std::vector<std::string> columns = columns_of(line);
+  for (const std::string_view name : kDroppedFirst) {
+    if (join(columns, kSeparator).size() <= width) break;
+    std::erase_if(columns, [&](const std::string& column) { return column.find(name) != column.npos; });
+  }
+  return columns;
+}
+
+// Drops more from the right until the line fits, the first column and the one on the right last. No number is cut.
+std::string fitted(std::string_view line, std::size_t width) {
+  std::vector<std::string> columns = needed_columns(line, width);
+  const auto fits = [&] { return join(columns, kSeparator).size() <= width; };
+  while (!fits() && columns.size() > 1) columns.erase(columns.end() - (columns.size() > 2 ? 2 : 1));
+  return fits() ? join(columns, kSeparator) : "";
 }
 
 // The line in three parts: before the filled cells, these, and the rest.
@@ -56,13 +74,13 @@ struct Bar {
 
 Bar make_bar(const std::string& line, double fraction, std::size_t width) {
   constexpr std::size_t kCells = 10;
-  constexpr std::size_t kLeastRoomForLine = 60;
   const std::string share = pad_left(str(static_cast<int>(fraction * 100), "% "), 5);  // 100% only at the end
   const std::size_t bar_width = kCells + 2 + share.size();
-  if (width < bar_width + kLeastRoomForLine) return {without_columns(line, width), "", ""};
+  const bool has_room = join(needed_columns(line, 0), kSeparator).size() + bar_width <= width;
+  if (!has_room) return {fitted(line, width), "", ""};
   const auto num_full = static_cast<std::size_t>(fraction * kCells);
   const std::string empty(kCells - num_full, '.');
-  return {"[", std::string(num_full, '#'), str(empty, ']', share, without_columns(line, width - bar_width))};
+  return {"[", std::string(num_full, '#'), str(empty, ']', share, fitted(line, width - bar_width))};
 }
 
 }  // namespace

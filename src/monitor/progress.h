@@ -34,8 +34,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   // The newest line (see step_line) and the fraction of the run that is done. The first line is always shown, later
-  // ones at most every 0.1 s (bar) or 10 s (lines). A bar drops columns that do not fit the terminal, but never the
-  // first and the last.
+  // ones at most every 0.1 s (bar) or 10 s (lines). On a narrow terminal some columns and the bar make room: norm and
+  // ranks before learning rate and speed, the first and the last column never.
   void update(std::string line, double fraction);
 
   // Prints a line above the bar.

@@ -14,6 +14,7 @@
 #include "base/temp_test.h"
 #include "base/text.h"
 #include "monitor/progress.h"
+#include "monitor/step_line.h"
 
 namespace tandem {
 namespace {
@@ -109,10 +110,10 @@ TEST(Progress, IsALineThatStaysInPlaceOnATerminal) {
 }
 
 // The last row of a terminal with this many columns.
-std::string bar_at(int columns) {
+std::string bar_at(int columns, const std::string& line = kLine) {
   const Terminal terminal(columns);
   Progress progress(terminal.program.get(), ProgressStyle::Bar, false);
-  progress.update(kLine, 0.06);
+  progress.update(line, 0.06);
   Picture picture;
   picture.show(terminal.read());
   return picture.lines().back();
@@ -122,11 +123,30 @@ TEST(Progress, NeverWraps) {
   EXPECT_EQ(bar_at(103), str("[..........]  6% ", kLine));
   EXPECT_EQ(bar_at(102),
             "[..........]  6% step  120/2000 | loss 3.4127 | norm 0.92 | 212 ms | 77.1k tok/s | eta 1m02s");
-  EXPECT_EQ(bar_at(80), "[..........]  6% step  120/2000 | loss 3.4127 | norm 0.92 | 212 ms | eta 1m02s");
-  EXPECT_EQ(bar_at(76), "step  120/2000 | loss 3.4127 | norm 0.92 | 212 ms | 77.1k tok/s | eta 1m02s");
-  EXPECT_EQ(bar_at(50), "step  120/2000 | loss 3.4127 | eta 1m02s");
+  EXPECT_EQ(bar_at(81), "[..........]  6% step  120/2000 | loss 3.4127 | 212 ms | 77.1k tok/s | eta 1m02s");
+  EXPECT_EQ(bar_at(80), "step  120/2000 | loss 3.4127 | norm 0.92 | 212 ms | 77.1k tok/s | eta 1m02s");
+  EXPECT_EQ(bar_at(60), "step  120/2000 | loss 3.4127 | 212 ms | eta 1m02s");
+  EXPECT_EQ(bar_at(49), "step  120/2000 | loss 3.4127 | eta 1m02s");
   EXPECT_EQ(bar_at(20), "step  120/2000");
   EXPECT_EQ(bar_at(10), "");
+}
+
+// The terminal of most people. Norm, mfu, ranks and the bar make room.
+TEST(Progress, KeepsLearningRateTimeAndSpeedIn80Columns) {
+  const StepReport report{.step = 120,
+                          .num_steps = 2000,
+                          .epoch = 1,
+                          .num_epochs = 3,
+                          .loss = 3.4127,
+                          .norm = 0.92,
+                          .lr = 3e-4,
+                          .seconds = 0.212,
+                          .per_second = 77'100,
+                          .mfu = 0.413,
+                          .num_ranks = 2,
+                          .eta = 62};
+  EXPECT_EQ(bar_at(80, step_line(report)),
+            "step  120/2000 | loss 3.4127 | lr 3.0e-04 | 212 ms | 77.1k tok/s | eta 1m02s");
 }
 
 // The terminal has folded 102 letters into three rows of 50.
@@ -139,7 +159,7 @@ TEST(Progress, FollowsTheWindowAndErasesAllRowsOfABarThatWasFolded) {
   terminal.resize(50);
   clock.time += 1s;
   progress.update(kLine, 0.06);
-  EXPECT_EQ(terminal.read(), "\033[2A\rstep  120/2000 | loss 3.4127 | eta 1m02s\033[J");
+  EXPECT_EQ(terminal.read(), "\033[2A\rstep  120/2000 | loss 3.4127 | 212 ms | eta 1m02s\033[J");
 }
 
 TEST(Progress, LetsLinesPassAboveTheBar) {

@@ -52,6 +52,11 @@ std::string replicas_text(const RunEnd& end) {
   return str("equal to the bit on all ranks after step ", *end.replicas_equal_at);
 }
 
+std::string samples_text(const RunEnd& end) {
+  if (end.num_compared == 0) return "not compared";
+  return str("no sample went to two ranks; compared in ", end.num_compared, " of ", counted(end.num_steps, "step"));
+}
+
 std::string memory_text(const std::vector<Bytes>& memory) {
   if (memory.empty()) return "";
   const auto [least, most] = std::ranges::minmax(memory, {}, &Bytes::count);
@@ -70,6 +75,7 @@ std::string start_text(const RunStart& start) {
   return labelled({{"ranks", devices_text(start.devices)},
                    {"transport", has_why ? str(start.transport, ": ", start.why_transport) : start.transport},
                    {"batch", start.batch},
+                   {"epoch", start.epoch},
                    {"model", start.model},
                    {"precision", start.precision},
                    {"mfu", start.peak.empty() ? "" : str("measured against ", start.peak)},
@@ -84,14 +90,28 @@ std::string end_text(const RunEnd& end) {
                    {"result", end.result},
                    {"baseline", join(end.baselines, "\n")},
                    {"replicas", has_peers ? replicas_text(end) : ""},
-                   {"samples", !has_peers                ? ""
-                               : end.are_shards_disjoint ? "no sample went to two ranks"
-                                                         : "not compared"},
+                   {"samples", has_peers ? samples_text(end) : ""},
                    {"skipped", end.num_steps > 0 ? skipped_text(end) : ""},
                    {"time", has_peers ? balance_of(end.times).text : ""},
                    {"memory", memory_text(end.memory)},
                    {"folder", end.folder},
                    {"next", end.next}});
+}
+
+std::string epoch_text(const EpochFacts& facts) {
+  const auto& [num_samples, samples_per_step, steps_per_epoch, num_epochs, num_steps] = facts;
+  if (samples_per_step == 0 || steps_per_epoch == 0) return "";
+  const std::int64_t rest = num_samples - steps_per_epoch * samples_per_step;
+  std::string text = str(counted(steps_per_epoch, "step"), " of ", samples_per_step, " samples");
+  if (rest > 0) text += str("; the last ", rest, " in its order are left out");
+  if (rest < 0 && steps_per_epoch > 1) {
+    text += str(", but the last step has ", samples_per_step + rest, ", with the weight of a full one (Tail::Pad)");
+  }
+  if (rest < 0 && steps_per_epoch == 1)
+    text = str("1 step of all ", num_samples, " samples, not of ", samples_per_step);
+  if (num_steps >= num_epochs * steps_per_epoch) return text;
+  return str(text, "\n--max-steps ends the run after ", num_steps, " of ", num_epochs * steps_per_epoch,
+             " steps; the learning rate schedule ends there too");
 }
 
 std::string few_steps_warning(std::int64_t steps_per_epoch, int num_ranks) {

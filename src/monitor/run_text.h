@@ -18,6 +18,7 @@ struct RunStart {
   std::string transport = {};        // "shm"
   std::string why_transport = {};    // "2 CPU ranks on one host"
   std::string batch = {};            // BatchPlan::text()
+  std::string epoch = {};            // epoch_text()
   std::string model = {};            // ModelSize::text()
   std::string precision = {};        // "bf16: a CPU with AVX512-BF16 multiplies bf16 fast"
   std::string peak = {};             // Peak::text()
@@ -39,7 +40,7 @@ struct RunEnd {
   std::string result = {};                             // "loss 3.2101"
   std::vector<std::string> baselines = {};             // to compare the result with: "an untrained model: loss 10.82"
   std::optional<std::int64_t> replicas_equal_at = {};  // the last step after which they were compared
-  bool are_shards_disjoint = false;                    // sample ids were compared across ranks
+  std::int64_t num_compared = 0;                       // steps whose sample ids were compared across ranks
   std::vector<RankTimes> times = {};                   // of each rank
   std::vector<Bytes> memory = {};                      // peak of each rank
   std::filesystem::path folder = {};
@@ -48,6 +49,18 @@ struct RunEnd {
 
 // Printed at the end of a run: the result, what was verified and what was not, and the folder.
 std::string end_text(const RunEnd& end);
+
+// How many samples a run really uses.
+struct EpochFacts {
+  std::int64_t num_samples = 0;
+  std::int64_t samples_per_step = 0;
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t num_epochs = 1;
+  std::int64_t num_steps = 0;  // of the whole run; fewer than those of its epochs with --max-steps
+};
+
+// "97 steps of 256 samples; the last 2 in its order are left out"
+std::string epoch_text(const EpochFacts& facts);
 
 // A warning if an epoch has so few steps that several ranks do not pay off; else empty.
 std::string few_steps_warning(std::int64_t steps_per_epoch, int num_ranks);

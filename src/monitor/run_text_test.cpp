@@ -51,7 +51,7 @@ TEST(RunEnd, SaysWhatWasVerified) {
                       .result = "loss 3.2101",
                       .baselines = {"an untrained model: loss 10.82", "the mean: loss 9.1"},
                       .replicas_equal_at = 2000,
-                      .are_shards_disjoint = true,
+                      .num_compared = 20,
                       .times = {{0.200, 0.005, 0.010}, {0.210, 0.002, 0.003}},
                       .memory = {{12'025'908'428}, {12'240'656'793}},
                       .folder = "runs/demo",
@@ -61,7 +61,7 @@ TEST(RunEnd, SaysWhatWasVerified) {
             "baseline  an untrained model: loss 10.82\n"
             "          the mean: loss 9.1\n"
             "replicas  equal to the bit on all ranks after step 2000\n"
-            "samples   no sample went to two ranks\n"
+            "samples   no sample went to two ranks; compared in 20 of 2000 steps\n"
             "skipped   3 of 2000 steps: their gradients overflowed\n"
             "time      no straggler: 205 ms to 212 ms a step, 3% of all time spent waiting for each other\n"
             "memory    11.2 GiB to 11.4 GiB a rank\n"
@@ -95,6 +95,23 @@ TEST(RunEnd, OfAFinishedRunThatWasStartedAgainSaysSo) {
             "done      no steps left\n"
             "result    rouge 0.81\n"
             "folder    runs/demo\n");
+}
+
+TEST(EpochText, SaysWhatIsReallyUsed) {
+  const auto text = [](std::int64_t num_samples, std::int64_t samples_per_step, std::int64_t steps_per_epoch) {
+    return epoch_text({num_samples, samples_per_step, steps_per_epoch, 1, steps_per_epoch});
+  };
+  EXPECT_EQ(text(24'832, 256, 97), "97 steps of 256 samples");
+  EXPECT_EQ(text(24'834, 256, 97), "97 steps of 256 samples; the last 2 in its order are left out");
+  EXPECT_EQ(text(400, 512, 1), "1 step of all 400 samples, not of 512");
+  EXPECT_TRUE(says(text(24'834, 256, 98), {"98 steps of 256 samples", "last step has 2", "weight", "Tail::Pad"}));
+}
+
+TEST(EpochText, SaysWhatMaxStepsShortens) {
+  EXPECT_TRUE(says(
+      epoch_text(
+          {.num_samples = 24'834, .samples_per_step = 256, .steps_per_epoch = 97, .num_epochs = 3, .num_steps = 250}),
+      {"--max-steps", "250 of 291 steps", "learning rate schedule"}));
 }
 
 TEST(FewSteps, MakeOneRankEnough) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -68,8 +69,9 @@ std::optional<Peak> find_peak(std::string_view device_name, std::string_view pre
   return Peak{tflops_of(*found, precision) * kTera, str(device_name, ", ", precision)};
 }
 
-Peak measured_peak(double flops_per_second, std::string_view device_name) {
-  return {flops_per_second, str(device_name, ", measured")};
+Peak measured_peak(double flops_per_core, double cores, std::string_view device_name) {
+  return {flops_per_core * cores, str(device_name, ", measured: ", fit(cores, 3, cores == std::floor(cores) ? 0 : 2),
+                                      cores == 1 ? " core" : " cores", " x ", tflops_text(flops_per_core))};
 }
 
 void validate(const PeakOptions& options) {

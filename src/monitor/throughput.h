@@ -26,8 +26,8 @@ struct Peak {
 // precision that the device does not support.
 std::optional<Peak> find_peak(std::string_view device_name, std::string_view precision);
 
-// Of a device that is not in the table, such as a CPU, from measured matrix products.
-Peak measured_peak(double flops_per_second, std::string_view device_name);
+// Of a CPU, from the measured matrix products of one of its cores. `cores` are those of a rank, and may be a fraction.
+Peak measured_peak(double flops_per_core, double cores, std::string_view device_name);
 
 // From the options, else from the table.
 std::optional<Peak> choose_peak(const PeakOptions& options, std::string_view device_name, std::string_view precision);

@@ -42,7 +42,10 @@ TEST(Throughput, GuessesNoPeak) {
 
 TEST(Throughput, NamesThePeakItMeasuresAgainst) {
   EXPECT_EQ(find_peak("Tesla T4", "fp16")->text(), "65.0 TFLOP/s a device (Tesla T4, fp16)");
-  EXPECT_EQ(measured_peak(1.48e11, "this CPU").text(), "0.15 TFLOP/s a device (this CPU, measured)");
+  EXPECT_EQ(measured_peak(1.48e11, 2, "this CPU").text(),
+            "0.30 TFLOP/s a device (this CPU, measured: 2 cores x 0.15 TFLOP/s)");
+  EXPECT_EQ(measured_peak(2e11, 0.5, "this CPU").text(),
+            "0.10 TFLOP/s a device (this CPU, measured: 0.5 cores x 0.20 TFLOP/s)");
   EXPECT_EQ(choose_peak({.peak_tflops = 400}, "NVIDIA H200", "bf16")->text(), "400 TFLOP/s a device (--peak-tflops)");
   EXPECT_DOUBLE_EQ(choose_peak({}, "NVIDIA H200", "bf16")->flops, 989.4e12);
 }

@@ -40,7 +40,7 @@ bool Optimization::step() {
 void Optimization::record(const EventFields& result, double metric) {
   const std::int64_t step = accelerator_.completed_steps();
   is_evaluated_ = true;
-  accelerator_.log(result);
+  accelerator_.log(result, "validation");
   if (std::isfinite(metric)) accelerator_.set_metric(metric);
   cadence_.record(step, metric);
   if (step == accelerator_.num_steps()) return;  // the end of the run prints and saves it

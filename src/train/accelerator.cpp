@@ -80,6 +80,7 @@ void Accelerator::Run::begin_monitor() {
                  .precision = str(precision_name(precision.precision), ": ", precision.why),
                  .first_step = training->step(),
                  .num_steps = training->num_steps(),
+                 .num_samples = source.num_samples,
                  .steps_per_epoch = source.steps_per_epoch,
                  .num_epochs = options.training.epochs,
                  .settings = place.settings,
@@ -96,7 +97,8 @@ void Accelerator::begin_step(std::vector<BatchName> batches, std::chrono::nanose
     fail(ErrorKind::Data,
          str("accelerator: ", run_->step_name(), " has ", batches.size(), " micro-batches on rank ", world().rank,
              ", but batch_plan() says ", run_->plan.accumulate),
-         "create the sampler with accelerator.sampler(num_samples), or with the sizes of batch_plan() and Tail::Pad");
+         "create the sampler with accelerator.sampler(num_samples), or with the sizes of batch_plan() and the default "
+         "tail");
   }
   std::vector<std::int64_t> counted;
   for (const BatchName& batch : batches) counted.insert(counted.end(), batch.ids.begin(), batch.ids.end());
@@ -242,7 +244,9 @@ void Accelerator::end_step() {
   run.monitor.leave_out(evaluated_for);
   run.batches.clear();
   run.stage = Run::Stage::BetweenSteps;
+  const auto begin = Clock::now();
   run.training->end_step(run.metric);
+  run.monitor.peers_waited(std::chrono::duration<double>(Clock::now() - begin).count());
   run.metric.reset();
 }
 
@@ -280,7 +284,7 @@ void Accelerator::set_workload(const Workload& workload) {
   run_->workload = workload;
 }
 void Accelerator::print(std::string_view line) { run_->monitor.print(line); }
-void Accelerator::log(const EventFields& values) { run_->monitor.log(values); }
+void Accelerator::log(const EventFields& values, const std::string& group) { run_->monitor.log(values, group); }
 
 std::int64_t Accelerator::completed_steps() const {
   return run_->training ? run_->training->step() + (run_->stage == Run::Stage::Updated ? 1 : 0) : 0;

@@ -11,6 +11,19 @@
 
 namespace tandem {
 
+void compare_samplers(const SampleSource& source, Communicator& comm) {
+  const std::string mine = str("seed ", source.state().seed, ", ", source.num_samples, " samples and ",
+                               source.steps_per_epoch, " steps an epoch");
+  const std::vector<std::string> ranks = comm.all_gather_bytes(mine);
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    if (ranks[rank] == ranks[0]) continue;
+    fail(ErrorKind::Config,
+         str("training: the sampler of rank 0 has ", ranks[0], ", that of rank ", rank, " has ", ranks[rank]),
+         "create it with the same seed and sizes on every rank, only with another shard: "
+         "accelerator.sampler(num_samples) does");
+  }
+}
+
 bool compare_samples(std::span<const std::int64_t> ids, std::int64_t step, Communicator& comm) {
   const std::string_view mine(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
   const std::vector<std::string> ranks = comm.all_gather_bytes(mine);

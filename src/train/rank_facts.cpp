@@ -6,8 +6,8 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <ctime>
 
-#include "base/clock.h"
 #include "base/cuda_driver.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -29,6 +29,25 @@ std::string hardware_level() {
   if (__builtin_cpu_supports("avx512f") != 0) return "avx512f";
   return __builtin_cpu_supports("avx2") != 0 ? "avx2" : "x86-64";
 }
+
+// The time that this thread has run.
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// While it lives, torch computes on the calling thread alone.
+class OneThread {
+ public:
+  OneThread() { torch::set_num_threads(1); }
+  ~OneThread() { torch::set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_ = torch::get_num_threads();
+};
 
 }  // namespace
 
@@ -68,20 +87,27 @@ ModelSize size_of(const torch::nn::Module& module, const Optimizer& optimizer, W
   return size;
 }
 
-double measure_cpu_flops(Precision precision) {
-  constexpr std::int64_t kSize = 512;
+double measure_core_flops(Precision precision) {
+  constexpr std::int64_t kSize = 256;
   constexpr double kFlops = 2.0 * kSize * kSize * kSize;
   constexpr double kLongEnough = 0.1;  // seconds
   const torch::NoGradGuard no_grad;
+  const OneThread one_thread;
   const auto matrix = torch::full({kSize, kSize}, 0.5, type_of(precision));
   double best = 0;
-  const Stopwatch all;
-  do {
-    const Stopwatch one;
+  const double begin = thread_seconds();
+  for (double last = begin; last - begin < kLongEnough;) {
     torch::mm(matrix, matrix);
-    best = std::max(best, kFlops / one.seconds());
-  } while (all.seconds() < kLongEnough);
+    const double now = thread_seconds();
+    best = std::max(best, kFlops / (now - last));
+    last = now;
+  }
   return best;
+}
+
+double count_cores(int local_ranks) {
+  const double cores = static_cast<double>(usable_cores()) / threads_per_core();
+  return std::min(static_cast<double>(torch::get_num_threads()), cores / local_ranks);
 }
 
 }  // namespace tandem

@@ -24,8 +24,12 @@ Bytes highest_memory(torch::Device device);
 // The memory of a rank for training the module.
 ModelSize size_of(const torch::nn::Module& module, const Optimizer& optimizer, WireType wire = WireType::Full);
 
-// Floating-point operations a second of this rank's matrix products on a CPU: the best of a tenth of a second. Draws no
-// random numbers.
-double measure_cpu_flops(Precision precision);
+// Floating-point operations a second of matrix products on one core: the best of a tenth of a second, on the clock of
+// this thread, so that other programs on the core do not count. Draws no random numbers.
+double measure_core_flops(Precision precision);
+
+// Cores of this rank's threads. Those of a core that share its arithmetic units, and ranks that share it, count as
+// parts.
+double count_cores(int local_ranks);
 
 }  // namespace tandem

@@ -133,14 +133,13 @@ void RunMonitor::begin(const RunPlan& plan) {
   begin_ = last_end_ = screen_.now();
 }
 
-// Ranks on a CPU measure at the same time, since they also train at the same time.
 std::optional<Peak> RunMonitor::choose_peak() {
   if (plan_.workload.flops <= 0) return std::nullopt;
   const std::string name = device_name(comm_.device());
   auto known = tandem::choose_peak(options_.peak, name, precision_name(precision_));
   if (known || !comm_.device().is_cpu()) return known;
-  comm_.barrier();
-  return measured_peak(comm_.mean(measure_cpu_flops(precision_)), name);
+  return measured_peak(comm_.mean(measure_core_flops(precision_)), comm_.mean(count_cores(comm_.world().local_size)),
+                       name);
 }
 
 // Each rank on a CPU has its own threads and counts as a device.
@@ -164,6 +163,11 @@ void RunMonitor::say_start(const std::vector<std::string>& devices, const std::o
                        .transport = comm_.transport_name(),
                        .why_transport = comm_.why(),
                        .batch = plan_.batch.text(),
+                       .epoch = epoch_text({.num_samples = plan_.num_samples,
+                                            .samples_per_step = plan_.batch.global_batch(),
+                                            .steps_per_epoch = plan_.steps_per_epoch,
+                                            .num_epochs = plan_.num_epochs,
+                                            .num_steps = plan_.num_steps}),
                        .model = plan_.model.text(),
                        .precision = plan_.precision,
                        .peak = peak ? peak->text() : "",
@@ -192,15 +196,15 @@ void RunMonitor::check_samples(std::span<const std::int64_t> ids) {
   const bool is_due = !has_checked_samples_ || step_ % kCompareEvery == 0;
   if (!is_due || comm_.world().size == 1) return;
   has_checked_samples_ = true;
-  are_shards_disjoint_ = compare_samples(ids, step_ + 1, comm_);
+  if (compare_samples(ids, step_ + 1, comm_)) ++num_compared_;
 }
 
 void RunMonitor::end_step(const StepEnd& end) {
   const auto now = screen_.now();
   const double seconds = seconds_of(now - std::exchange(last_end_, now));
   const double waited = std::exchange(waited_, 0);
-  const double exposed = seconds_of(end.exposed - std::exchange(exposed_, end.exposed));
-  const RankTimes times{std::max(seconds - waited - exposed, 0.0), waited, exposed};
+  const double peers = seconds_of(end.exposed - std::exchange(exposed_, end.exposed)) + std::exchange(peers_waited_, 0);
+  const RankTimes times{std::max(seconds - waited - peers, 0.0), waited, peers};
   recent_.add(times);
   all_.add(times);
   ++step_;
@@ -284,11 +288,11 @@ void RunMonitor::compare_times() {
   events_->write({{"event", "balance"}, {"step", step_}, {"share", balance.share}, {"text", balance.text}});
 }
 
-void RunMonitor::log(const EventFields& values) {
+void RunMonitor::log(const EventFields& values, const std::string& group) {
   check_names(values);
   if (!events_) return;
   events_->write(merge({{"event", "log"}, {"step", step_}}, values));
-  for (const auto& [name, value] : values) add_to(*board_, name, value, step_);
+  for (const auto& [name, value] : values) add_to(*board_, group.empty() ? name : str(group, '/', name), value, step_);
 }
 
 void RunMonitor::show_evaluation(std::int64_t done, std::int64_t all) {
@@ -318,7 +322,7 @@ void RunMonitor::end(const RunResult& result) {
                        .result = text_of(values),
                        .baselines = texts_of(result.baselines),
                        .replicas_equal_at = result.replicas_equal_at,
-                       .are_shards_disjoint = are_shards_disjoint_,
+                       .num_compared = num_compared_,
                        .times = times,
                        .memory = memory,
                        .folder = folder_,

@@ -32,6 +32,7 @@ struct RunPlan {
   std::string precision = {};   // with the reason
   std::int64_t first_step = 0;  // steps that were done before a resume
   std::int64_t num_steps = 0;   // of the whole run
+  std::int64_t num_samples = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t num_epochs = 1;
   std::string settings = {};            // config_table()
@@ -75,8 +76,9 @@ class RunMonitor {
   // Prints the settings and facts of the run. The first step is timed from here.
   void begin(const RunPlan& plan);
 
-  // Time that the next step has waited for its batches.
+  // Time that the next step has waited for its batches, or for other ranks.
   void data_waited(double seconds) { waited_ += seconds; }
+  void peers_waited(double seconds) { peers_waited_ += seconds; }
 
   // Time that is not part of a step, such as an evaluation.
   void leave_out(Progress::Clock::duration time) { last_end_ += time; }
@@ -91,8 +93,8 @@ class RunMonitor {
   // The progress of an evaluation.
   void show_evaluation(std::int64_t done, std::int64_t all);
 
-  // Values of the user, at the last step.
-  void log(const EventFields& values);
+  // Values of the user, at the last step. In TensorBoard, `group` comes before their names: "validation/loss".
+  void log(const EventFields& values, const std::string& group = {});
 
   // A line above the progress bar.
   void print(std::string_view line);
@@ -130,10 +132,11 @@ class RunMonitor {
   std::int64_t step_ = 0;  // completed, including those before a resume
   Progress::Clock::time_point begin_, last_end_;
   double waited_ = 0;
+  double peers_waited_ = 0;
   std::chrono::nanoseconds exposed_{0};
   Times recent_, all_;
   bool has_checked_samples_ = false;
-  bool are_shards_disjoint_ = false;
+  std::int64_t num_compared_ = 0;  // steps
 
   // On rank 0 only.
   std::optional<Progress> progress_;

@@ -9,12 +9,15 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <atomic>
 #include <cmath>
 #include <regex>
+#include <thread>
 #include <utility>
 
 #include "base/error_test.h"
 #include "base/fd.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "multiproc/run_ranks.h"
 #include "multiproc/shared_folder.h"
@@ -55,12 +58,14 @@ RunPlan plan_of(std::int64_t num_steps, int num_ranks) {
           .model = {8, 8, {32}, {32}, {64}, {0}},
           .workload = {.unit = "tokens"},
           .num_steps = num_steps,
+          .num_samples = 1003 * 6 * num_ranks - 1,
           .steps_per_epoch = 1000};
 }
 
 RunPlan second_epoch() {
   RunPlan plan = plan_of(6, 2);
   plan.first_step = 3;
+  plan.num_samples = 38;
   plan.steps_per_epoch = 3;
   plan.num_epochs = 2;
   plan.settings = "epochs  2  --epochs  (default 1)\n";
@@ -119,6 +124,7 @@ TEST(RunMonitor, SaysWhatDecidesTheResultAndWhatWasVerified) {
               R"(ranks      ranks 0, 1 on DEVICE
 transport  shm: 2 CPU ranks on one host
 batch      12 samples a step = 3 a micro-batch x 2 micro-batches x 2 ranks
+epoch      3 steps of 12 samples; the last 2 in its order are left out
 model      8 parameters, all trainable; 128 B a rank: weights 32 B, gradients 32 B, optimizer 64 B
 settings   epochs  2  --epochs  (default 1)
 folder     FOLDER
@@ -132,7 +138,7 @@ done      3 steps in 2s on 2 ranks; stopped early: SIGTERM
 result    loss 3.1250, rouge1 0.4124, samples 12
 baseline  an untrained model: loss 10.820
 replicas  equal to the bit on all ranks after step 6
-samples   no sample went to two ranks
+samples   no sample went to two ranks; compared in 1 of 3 steps
 skipped   none
 time      no straggler: 200 ms a step, 20% of all time spent waiting for each other
 memory    MEMORY a rank
@@ -322,8 +328,27 @@ TEST(RunMonitor, MeasuresACpuWithoutDrawingRandomNumbers) {
   monitor.begin(plan);
   EXPECT_TRUE(torch::rand({4}).equal(undisturbed));
   EXPECT_TRUE(std::regex_search(screen.output(), std::regex(R"(\nmfu +measured against [0-9.]+ TFLOP/s a device \(.+, )"
-                                                            R"(measured\)\n)")))
+                                                            R"(measured: [0-9.]+ cores? x [0-9.]+ TFLOP/s\)\n)")))
       << screen.output();
+}
+
+// Two threads that never pause share the core. Wall time would give a third of the quiet figure, or less.
+TEST(RankFacts, MeasureACoreAlikeOnABusyMachine) {
+  const double quiet = measure_core_flops(Precision::Fp32);
+  std::atomic<bool> is_over = false;
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2 * usable_cores(); ++i) {
+    others.emplace_back([&] {
+      while (!is_over) {
+      }
+    });
+  }
+  const int threads = torch::get_num_threads();
+  const double busy = measure_core_flops(Precision::Fp32);
+  is_over = true;
+  for (std::thread& other : others) other.join();
+  EXPECT_GT(busy, 0.6 * quiet);
+  EXPECT_EQ(torch::get_num_threads(), threads);
 }
 
 TEST(RunMonitor, LeavesAnEvaluationOutOfTheNextStep) {

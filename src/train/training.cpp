@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "checkpoint/folder.h"
+#include "train/compare_samples.h"
 #include "train/resume.h"
 #include "train/run_files.h"
 #include "train/run_state.h"
@@ -280,6 +281,7 @@ Training::~Training() = default;
 void Training::begin(SampleSource source) {
   Run& run = *run_;
   run.source = std::move(source);
+  compare_samplers(run.source, run.state.comm);
   run.state.facts = {
       .seed = run.options.seed, .num_samples = run.source.num_samples, .content_key = run.source.content_key};
   run.resume();

@@ -15,7 +15,7 @@ int main(int, char** argv) {
   for (std::int64_t step = first + 1; step <= last; ++step) {
     monitor.end_step({.result = {.loss = static_cast<double>(step) / 2, .count = 8, .norm = 0.5}, .lr = 0.25});
   }
-  monitor.log({{"eval/loss", 2.5}});
+  monitor.log({{"loss", 2.5}}, "validation");
   monitor.end({});
   return 0;
 }

@@ -30,16 +30,17 @@ class ARunThatWentOn(unittest.TestCase):
             self.skipTest(f"{sys.executable} has no tensorboard")
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
         events = EventAccumulator(str(self.folder), size_guidance={"scalars": 0}).Reload()
-        self.assertEqual(set(events.Tags()["scalars"]), {"train/loss", "train/norm", "train/lr", "speed/per_second", "eval/loss"})
+        self.assertEqual(set(events.Tags()["scalars"]), {"train/loss", "train/norm", "train/lr", "speed/per_second", "validation/loss"})
         self.assertEqual([(e.step, e.value) for e in events.Scalars("train/loss")], [(step, step / 2) for step in range(1, 8)])
         self.assertEqual([(e.step, e.value) for e in events.Scalars("train/lr")], [(step, 0.25) for step in range(1, 8)])
-        self.assertEqual([(e.step, e.value) for e in events.Scalars("eval/loss")], [(7, 2.5)])
+        self.assertEqual([(e.step, e.value) for e in events.Scalars("validation/loss")], [(7, 2.5)])
 
     def test_has_both_starts_in_its_events(self):
         events = [json.loads(line) for line in (self.folder / "events.jsonl").read_text().splitlines()]
         self.assertEqual([(e["event"], e.get("step", e.get("steps"))) for e in events],
                          [("start", 0), *(("step", n) for n in range(1, 6)), ("log", 5), ("end", 5),
                           ("start", 3), *(("step", n) for n in range(4, 8)), ("log", 7), ("end", 7)])
+        self.assertEqual([e["loss"] for e in events if e["event"] == "log"], [2.5, 2.5])
         later = {e["step"]: e["loss"] for e in events if e["event"] == "step"}
         self.assertEqual(later, {step: step / 2 for step in range(1, 8)})
 

@@ -56,7 +56,7 @@ class Demo(SummarizeTest):
         self.assertLess(two["baselines"]["constant"]["rouge2"], 0.20)
         self.assertAlmostEqual(one["rouge2"], two["rouge2"], delta=0.05)
         log = (self.folder / "runs/two/logs/rank0.log").read_text()
-        self.assertIn("samples   no sample went to two ranks\n", log)
+        self.assertIn("samples   no sample went to two ranks; compared in 8 of 750 steps\n", log)
         self.assertIn("batch      32 samples a step = 16 a micro-batch x 1 micro-batch x 2 ranks\n", log)
 
         # What the run says is what the command says, on any number of ranks.
