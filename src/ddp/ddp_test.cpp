@@ -328,7 +328,7 @@ TEST(DistributedDataParallel, ThrowsFromBackwardWhenAPeerIsLost) {
           ddp.module()->weights[0].register_hook([](const Tensor&) { std::raise(SIGKILL); });
         }
         const Error error = error_of([&] { ddp.forward(1).backward(); });
-        EXPECT_EQ(error.kind(), ErrorKind::Config);
+        EXPECT_EQ(error.kind(), ErrorKind::Comm);
         EXPECT_TRUE(says(error.message(), {"rank 1"}));
       },
       std::chrono::seconds(30));

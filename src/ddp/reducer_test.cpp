@@ -147,9 +147,9 @@ TEST(Reducer, ForwardWithoutGradModeOrBackwardIsNoPass) {
 
 // The Error reaches the thread that called `backward`.
 void expect_error(const std::function<void()>& body, std::initializer_list<std::string_view> facts,
-                  std::string_view hint) {
+                  std::string_view hint, ErrorKind kind = ErrorKind::Config) {
   const Error error = error_of(body);
-  EXPECT_EQ(error.kind(), ErrorKind::Config);
+  EXPECT_EQ(error.kind(), kind);
   EXPECT_TRUE(says(error.message(), {"DistributedDataParallel: "}));
   EXPECT_TRUE(says(error.message(), facts));
   EXPECT_TRUE(says(error.hint(), {hint}));
@@ -247,7 +247,7 @@ TEST(Misuse, ContinuingAfterABackwardPassThatThrew) {
   const Tensor broken = Broken::apply(alone.model->weights[0].sum());
   const Tensor loss = broken + alone.ddp.forward(1, Used{1});
   EXPECT_THROW(loss.backward(), std::runtime_error);
-  expect_error([&] { alone.ddp.forward(1); }, {"last backward pass"}, "checkpoint");
+  expect_error([&] { alone.ddp.forward(1); }, {"last backward pass"}, "checkpoint", ErrorKind::Comm);
 }
 
 TEST(Misuse, AModuleWithoutTrainableParameters) {
