@@ -138,13 +138,18 @@ bool StreamChoice::gets_terminal(Stream stream, int local_rank) const {
   return is_terminal && local_rank == 0 && !own_.notebook && !shows_prefix();
 }
 
-fs::path chosen_log_dir(const StreamOptions& options, const LaunchPlan& plan, const Lookup& lookup) {
+fs::path chosen_log_dir(const StreamOptions& options, const LaunchPlan& plan, const Lookup& lookup,
+                        const fs::path& working) {
+  if (options.log_dir && *options.log_dir == kNothing) return kNothing;
+  if (options.log_dir) {
+    return fs::absolute(*options.log_dir) /
+           str(folder_name(plan.env.run_id), '_', plan.name.substr(plan.name.rfind('-') + 1));
+  }
   const auto passed = lookup("TANDEM_LOG_DIR");
   const bool is_of_outer_run = lookup("TANDEM_RUN_ID").has_value();
-  if (options.log_dir && *options.log_dir == kNothing) return kNothing;
-  if (!options.log_dir) return passed && !is_of_outer_run ? fs::absolute(*passed) : fs::path();
-  return fs::absolute(*options.log_dir) /
-         str(folder_name(plan.env.run_id), '_', plan.name.substr(plan.name.rfind('-') + 1));
+  if (passed && !is_of_outer_run) return fs::absolute(*passed);
+  const bool lasts = is_kaggle(lookup) && !lookup("TANDEM_STATE_DIR") && ::access(working.c_str(), W_OK) == 0;
+  return lasts ? working / "tandem-logs" / plan.name : fs::path();
 }
 
 }  // namespace tandem

@@ -54,7 +54,9 @@ class StreamChoice {
   bool detached_;
 };
 
-// The log folder set by --log-dir or TANDEM_LOG_DIR; empty: the job's folder.
-std::filesystem::path chosen_log_dir(const StreamOptions& options, const LaunchPlan& plan, const Lookup& lookup);
+// The log folder set by --log-dir or TANDEM_LOG_DIR. Else, on Kaggle and unless TANDEM_STATE_DIR is set, a folder for
+// this job in `working`, which outlasts the session. Empty: the job's folder.
+std::filesystem::path chosen_log_dir(const StreamOptions& options, const LaunchPlan& plan, const Lookup& lookup,
+                                     const std::filesystem::path& working = "/kaggle/working");
 
 }  // namespace tandem
