@@ -243,7 +243,7 @@ void RankGroup::look_for_stall() {
   std::vector<StallSample> samples;
   for (const RankState& state : inspect_ranks(running)) {
     const auto& rank = ranks_[static_cast<std::size_t>(state.rank - job_.plan.env.world.rank)];
-    samples.push_back({state.rank, state.state, state.cpu_seconds, rank->output.num_bytes(), state.pid});
+    samples.push_back({state.rank, state.state, state.cpu_seconds, rank->output.num_bytes(), state.pid, state.doing()});
   }
   const auto stall = stall_watch_->look(samples, Stopwatch::Clock::now());
   if (!stall) return;

@@ -79,10 +79,10 @@ class Stall(StallTest):
         self.assertIn(f'File "{self.folder}/stuck.py", line 4 in wait_in_barrier', others)
         self.assertNotIn("tandem: no rank ", self.stop(process))  # said once
 
-    def test_of_one_rank_while_the_others_compute_is_told(self):
+    def test_of_one_rank_while_the_others_use_the_processor_is_told(self):
         process = self.start_stuck(sys.executable, "stuck.py", "spin", ranks=2)
         told = self.read_until(process, r"in read_validation_set")
-        self.assertRegex(told, r"tandem: rank 1 has been idle for \d+s .*\n")
+        self.assertRegex(told, r"tandem: rank 1 has been idle for \d+s, sleeping .*\n")
         self.assertIn("line 8 in compute", told)
         self.stop(process)
 

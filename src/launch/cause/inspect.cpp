@@ -106,6 +106,11 @@ std::string system_call_name(const std::string& text) {
   return str("system call ", *number);
 }
 
+std::string RankState::doing() const {
+  const std::string place = wait.text();
+  return str(state_text, place.empty() ? "" : " in ", place);
+}
+
 RankState inspect_rank(int rank, int pid) { return inspect_in(all_processes(), rank, pid); }
 
 std::vector<RankState> inspect_ranks(std::span<const RankProcess> ranks) {

@@ -33,6 +33,8 @@ struct RankState {
   std::string state_text;  // "running", "sleeping", "waiting for disk", "stopped by a signal", ..., "gone"
   double cpu_seconds = 0;  // of the rank and its descendants
   WaitPlace wait;          // of its main thread
+
+  std::string doing() const;  // "sleeping in futex (futex_do_wait)"
 };
 
 RankState inspect_rank(int rank, int pid);

@@ -148,9 +148,7 @@ std::string body_of(const std::vector<StackRequest>& processes) {
 }
 
 std::string state_line(const RankState& state) {
-  const std::string place = state.wait.text();
-  return str("pid ", state.pid, ": ", state.state_text, place.empty() ? "" : " in ", place, ", ",
-             fixed(state.cpu_seconds, 1), " s of CPU\n");
+  return str("pid ", state.pid, ": ", state.doing(), ", ", fixed(state.cpu_seconds, 1), " s of CPU\n");
 }
 
 // Ranks with equal stacks.

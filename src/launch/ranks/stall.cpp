@@ -87,7 +87,11 @@ Stall StallWatch::describe(const Finding& finding, Time now) const {
   const std::string who =
       ranks.size() == 1 ? str("rank ", names.front(), " has") : str("ranks ", join(names, ", "), " have");
   if (kind == Kind::Stopped) return {ranks, str(who, " been stopped (SIGSTOP) for ", time, ": kill -CONT", pids)};
-  if (kind == Kind::OneIdle) return {ranks, str(who, " been idle for ", time, " while the others compute")};
+  if (kind == Kind::OneIdle) {
+    const std::string& doing = tracks_.at(ranks.front()).last.doing;
+    return {ranks, str(who, " been idle for ", time, doing.empty() ? "" : str(", ", doing, ','),
+                       " while the others use the processor: they compute, or wait for it")};
+  }
   return {ranks, str("no rank has written anything or used the processor for ", time)};
 }
 

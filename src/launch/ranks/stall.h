@@ -19,6 +19,7 @@ struct StallSample {
   double cpu_seconds = 0;  // of the rank and its descendants
   std::uint64_t output_bytes = 0;
   int pid = 0;
+  std::string doing{};  // "sleeping in clock_nanosleep"; empty: unknown
 };
 
 struct Stall {

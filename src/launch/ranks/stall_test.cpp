@@ -101,12 +101,14 @@ TEST(StallWatch, NamesStoppedRanksAndHowToLetThemGoOn) {
 
 TEST(StallWatch, NamesTheOneIdleRankWhileAllOthersSpin) {
   const auto said = watch(3000, [](int second) {
-    return std::vector{computing(0, second), computing(1, second), sleeping(2)};
+    StallSample idle = sleeping(2);
+    idle.doing = "sleeping in read";
+    return std::vector{computing(0, second), computing(1, second), idle};
   });
   ASSERT_EQ(said.size(), 1U);
   EXPECT_EQ(said[0].second, 300);
   EXPECT_EQ(said[0].stall.ranks, std::vector{2});
-  EXPECT_EQ(lacks(said[0].stall.text, {"rank 2", "idle for 5m"}), "");
+  EXPECT_EQ(lacks(said[0].stall.text, {"rank 2", "idle for 5m", "sleeping in read", "or wait for it"}), "");
 }
 
 TEST(StallWatch, NamesTheIdleOneWhereTheOthersShareACore) {
