@@ -5,11 +5,13 @@ import json
 import os
 import pathlib
 import re
+import shlex
+import socket
 import subprocess
 import sys
 import unittest
 
-from support import LIMIT, TANDEM, LaunchTest
+from support import LIMIT, TANDEM, LaunchTest, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -265,6 +267,45 @@ class Programs(PeerTest):
                         ["sh", "script.sh"], ["a 'quoted' \"name\".py"]):
             with self.subTest(command=command):
                 self.assert_two_ranks(*command)
+
+
+class Debugger(PeerTest):
+    needs = ("debugpy",)
+
+    @staticmethod
+    def two_free_ports() -> str:
+        """All but the last digit of two ports, N0 and N1."""
+        for start in range(2000, 6000):
+            try:
+                for last in "01":
+                    with socket.socket() as probe:
+                        probe.bind(("127.0.0.1", int(f"{start}{last}")))
+                return str(start)
+            except OSError:
+                pass  # in use
+        raise AssertionError("no free ports")
+
+    def asked(self, port: int) -> str:
+        """The answer of a debug adapter to the first request of VS Code; empty: none yet."""
+        request = json.dumps({"seq": 1, "type": "request", "command": "initialize", "arguments": {"adapterID": "test"}})
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as adapter:
+                adapter.sendall(f"Content-Length: {len(request)}\r\n\r\n{request}".encode())
+                return adapter.recv(100).decode()
+        except ConnectionError:
+            return ""
+
+    def test_of_vs_code_attaches_to_each_rank_at_its_own_port(self):
+        page = (HERE.parents[1] / "docs/launch.md").read_text()
+        line = re.search(r"^tandem (run -n 2 -m debugpy .*)$", page, re.M)[1]
+        start = self.two_free_ports()
+        self.write("train.py", "")
+        process = self.start(*shlex.split(line.replace("127.0.0.1:567", f"127.0.0.1:{start}")))
+        for last in "01":
+            wait_until(lambda: self.asked(int(start + last)).startswith("Content-Length: "), f"rank {last} waits for the debugger")
+        process.terminate()
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 143)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ class Page(unittest.TestCase):
     def test_speaks_of_no_flag_that_does_not_exist(self):
         known = set(refused()).union(*(help_flags(command) for command in ("run", "ps", "logs", "stack", "stop")))
         known |= {f"--no-{flag[2:]}" for flag in help_flags("run")}
-        known |= {"--ntasks-per-node", "--local-rank", "--lr"}  # srun's, and arguments of scripts
+        known |= {"--ntasks-per-node", "--listen", "--wait-for-client", "--local-rank", "--lr"}  # of srun, debugpy and scripts
         for flag in re.findall(r"(?<![\w`-])`?(--[a-z][\w-]+)", PAGE):
             self.assertTrue(any(matches(flag, pattern) for pattern in known), flag)
 
