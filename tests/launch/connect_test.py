@@ -2,12 +2,11 @@
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 import unittest
 
-from support import LIMIT, LaunchTest, wait_until
+from support import BUILD, LIMIT, LaunchTest
 
 # Trains until the file `end` appears; says when it has loaded torch.
 APART = """
@@ -146,6 +145,12 @@ class Together(ConnectTest):
 
     def test_ranks_that_meet_for_a_moment_are_seen_by_what_they_leave(self):
         self.assertEqual(self.result("--connect-timeout", "1ms", "together.py")["connected"], True)
+
+    def test_ranks_of_our_library_meet_in_memory(self):
+        program = BUILD / "bin/examples/01_hello_ranks"
+        if not program.exists():
+            self.skipTest("the examples are not built")
+        self.assertEqual(self.result("--expect-connect", program)["connected"], True)
 
     def test_ranks_of_accelerate_train_one_model_on_the_cpu(self):
         self.assertEqual(self.result("acc.py")["connected"], True)

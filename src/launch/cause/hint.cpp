@@ -56,9 +56,17 @@ std::string address_in_use(const Failure& failure) {
       "tcp://...:PORT in the program (use init_method=\"env://\")");
 }
 
-std::string nested_launcher(const Failure&) {
-  return "notebook_launcher starts processes of its own, and here it runs inside of a rank.\n"
-         "Call the training function directly: tandem has started one process per device";
+// The function that starts processes of its own, inside of a rank; empty: none did.
+std::string_view nested_launcher(const Failure& failure) {
+  const std::string& stack = failure.evidence.traceback;
+  if (stack.find("in notebook_launcher\n") != std::string::npos) return "notebook_launcher";
+  const bool is_spawn = stack.find("torch/multiprocessing/spawn.py") != std::string::npos;
+  return is_spawn && failure.says("EADDRINUSE") ? "torch.multiprocessing.spawn" : "";
+}
+
+std::string nested_hint(std::string_view launcher) {
+  return str(launcher, " starts processes of its own, and here it runs inside of a rank.\n",
+             "Call the training function directly: tandem has started one process per device");
 }
 
 std::string wants_local_rank(const Failure& failure) {
@@ -225,8 +233,7 @@ std::string exit_code_hint(const Failure& failure) {
 }
 
 std::string find_hint(const Failure& failure) {
-  const bool is_nested = failure.evidence.traceback.find("in notebook_launcher\n") != std::string::npos;
-  if (is_nested) return nested_launcher(failure);
+  if (const auto launcher = nested_launcher(failure); !launcher.empty()) return nested_hint(launcher);
   const auto* rule = std::ranges::find_if(kRules, [&](const Rule& r) { return applies(r, failure); });
   if (rule != kRules.end()) return rule->hint(failure);
   if (failure.evidence.about_peer) return lost_peer(failure);

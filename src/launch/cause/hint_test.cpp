@@ -72,6 +72,13 @@ TEST(FailureHint, NamesALauncherInsideOfARank) {
            "RuntimeError: The server socket has failed to listen. port: 29500, EADDRINUSE: address already in use\n");
   expect_says(text, "notebook_launcher");
   EXPECT_EQ(text.find("29500"), std::string::npos) << text;
+  const std::string spawn =
+      "Traceback (most recent call last):\n  File \"t.py\", line 4, in <module>\n    mp.spawn(work, nprocs=2)\n"
+      "  File \"/x/torch/multiprocessing/spawn.py\", line 340, in spawn\n    return start_processes(fn)\n";
+  expect_says(
+      hint({.code = 1}, spawn + "DistNetworkError: port: 46657, code: -98, name: EADDRINUSE, message: in use\n"),
+      "torch.multiprocessing.spawn");
+  EXPECT_EQ(hint({.code = 1}, spawn + "ValueError: boom\n"), "");
 }
 
 TEST(FailureHint, NamesTheFlagForAScriptThatWantsItsLocalRank) {

@@ -30,9 +30,9 @@ TEST(LogDir, IsOneThatLastsOnKaggle) {
   const std::vector<LogDirCase> cases = {
       {"Kaggle", kaggle, {}, "WORKING/tandem-logs/train-4f7a2c"},
       {"elsewhere", {}, {}, ""},
-      {"chosen state folder", {{"KAGGLE_KERNEL_RUN_TYPE", "Batch"}, {"TANDEM_STATE_DIR", "/state"}}, {}, ""},
-      {"run folder", {{"KAGGLE_KERNEL_RUN_TYPE", "Batch"}, {"TANDEM_LOG_DIR", "/run/logs"}}, {}, "/run/logs"},
-      {"flag", kaggle, "/logs", "/logs/study_4f7a2c"},
+      {"chosen state folder", {{"KAGGLE_KERNEL_RUN_TYPE", "Batch"}, {"TANDEM_STATE_DIR", "/tmp/state"}}, {}, ""},
+      {"run folder", {{"KAGGLE_KERNEL_RUN_TYPE", "Batch"}, {"TANDEM_LOG_DIR", "/tmp/logs"}}, {}, "/tmp/logs"},
+      {"flag", kaggle, "/tmp/logs", "/tmp/logs/study_4f7a2c"},
       {"no logs", kaggle, "/dev/null", "/dev/null"},
   };
   for (const LogDirCase& one : cases) {
