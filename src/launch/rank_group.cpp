@@ -267,7 +267,7 @@ std::vector<RankProcess> RankGroup::running_ranks() const {
 
 void RankGroup::look_at_connections() {
   for (const std::string& text : connections_->look(running_ranks())) {
-    if (!job_.options.streams.quiet) job_.say(text);
+    if (!job_.options.streams.quiet || connections_->must_stop()) job_.say(text);
     job_.folder.event({{"event", "unconnected"}, {"text", text}});
   }
   if (!connections_->must_stop()) return;

@@ -114,7 +114,7 @@ class Apart(ConnectTest):
         self.assertEqual(sum(event["event"] == "unconnected" for event in self.events()), 2)
 
     def test_ranks_are_an_error_where_a_connection_is_expected(self):
-        process = self.start_ranks("--expect-connect", "apart.py")
+        process = self.start_ranks("--quiet", "--expect-connect", "apart.py")
         self.read_until(process, "tandem: ranks 0, 1 ", "connect")
         rest = process.communicate(timeout=LIMIT)[1]  # they are stopped
         self.assertEqual((process.returncode, self.events()[-1]["outcome"]), (5, "unconnected"), rest)
