@@ -94,9 +94,8 @@ LeftOutWeights copy_matches(const NamedTensors& targets, const NamedTensors& val
 }
 
 constexpr const char* kWeightsHint =
-    "use config.json and model.safetensors of the same model; load_weights can rename, cast, and allow missing and "
-    "extra "
-    "tensors";
+    "use config.json and model.safetensors of the same model, or the options of load_weights: rename, cast, "
+    "allow_missing, allow_extra";
 
 }  // namespace
 
