@@ -66,8 +66,8 @@ LeftOutWeights load_weights(torch::nn::Module& module, const NamedTensors& weigh
 // Everything needed to resume a run (docs/checkpoints.md).
 struct Checkpoint {
   std::int64_t step = 0;
-  NamedTensors model;
-  NamedTensors optimizer;
+  NamedTensors model = {};
+  NamedTensors optimizer = {};
   std::string state = "{}";  // JSON: other state of the caller
 };
 

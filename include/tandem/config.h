@@ -21,10 +21,10 @@ struct Refusal {
 
 // What `--help` and errors say about a program.
 struct ProgramText {
-  std::string name;                     // "tandem run"
-  std::string arguments;                // what follows the flags: "program [arguments]"; empty: nothing
-  std::string about;                    // one sentence
-  std::vector<std::string> examples;    // complete command lines
+  std::string name;                        // "tandem run"
+  std::string arguments = {};              // what follows the flags: "program [arguments]"; empty: nothing
+  std::string about = {};                  // one sentence
+  std::vector<std::string> examples = {};  // complete command lines
   std::string environment_prefix = {};  // "PET_": the variable PET_MAX_RESTARTS sets max-restarts; empty: no variables
   std::vector<Refusal> refused = {};
   bool flags_anywhere = false;  // flags may also follow the arguments

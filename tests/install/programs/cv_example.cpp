@@ -103,5 +103,6 @@ void train(tandem::Accelerator& accelerator) {
 
 int main(int argc, char** argv) {
   Options options;
-  return tandem::run_worker(argc, argv, {"cv_example", "", "Learns three kinds of images.", {}}, options, train);
+  return tandem::run_worker(argc, argv, {.name = "cv_example", .about = "Learns three kinds of images."}, options,
+                            train);
 }
