@@ -16,9 +16,9 @@
 namespace tandem {
 namespace {
 
-// A user's loop of six steps with a sampler of the user's own; `after_step` is called after each.
+// A user's loop of four steps with a sampler of the user's own; `after_step` is called after each.
 void run_line(Communicator& comm, const SamplerOptions& samples, const std::function<void(Accelerator&)>& after_step) {
-  Accelerator accelerator(comm.duplicate(), options_of({.batch_size = 2}));
+  Accelerator accelerator(comm.duplicate(), options_of({.batch_size = 2}, 4));
   Line line;
   auto model = accelerator.prepare(line);
   Sgd optimizer(*line);
@@ -44,13 +44,13 @@ TEST(RankBlame, DoesNotFallOnRanksThatWaitForOneThatEvaluatesAlone) {
         Communicator comm = Communicator::join();
         run_line(comm, samples_for(2, 5), [](Accelerator& accelerator) {
           const Stopwatch evaluation;
-          while (accelerator.is_main_process() && evaluation.seconds() < 0.15) {
+          while (accelerator.is_main_process() && evaluation.seconds() < 0.3) {
           }
         });
       },
       std::chrono::seconds(60));
   ASSERT_EQ(failures(ends), "");
-  EXPECT_FALSE(std::regex_search(ends[0].output, std::regex("straggler: [0-9]{3} ms"))) << ends[0].output;
+  EXPECT_FALSE(std::regex_search(ends[0].output, std::regex("straggler: [2-9][0-9]{2} ms"))) << ends[0].output;
 }
 
 // With 400 samples, the ranks of seeds 5 and 6 could do many steps without a sample in common.
