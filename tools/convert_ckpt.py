@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Converts the ckpt.pt of a nanoGPT script to a Hugging Face folder, for transformers and `--init FOLDER`. Needs torch.
+"""Converts the ckpt.pt of a nanoGPT script, or a folder with pytorch_model.bin, to a Hugging Face folder, for transformers and
+`--init FOLDER`. Needs torch.
 
 Usage: convert_ckpt.py CKPT FOLDER [--tokenizer FOLDER] [--gelu erf|tanh] [--trust]. FOLDER gets config.json, model.safetensors and the
-files of the tokenizer; on invalid input nothing is written, and the exit code is 1.
+files of the tokenizer; on invalid input nothing is written, and the exit code is 1. CKPT may be a folder, as Hugging Face saves it,
+whose pytorch_model.bin, or whose shards in pytorch_model.bin.index.json, are converted.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ MASKS = (".attn.bias", ".attn.masked_bias")  # constant buffers saved by older s
 MATRICES = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 SIZES = ("n_layer", "n_head", "n_embd", "block_size", "vocab_size")
 END_OF_TEXT = 50256  # in the vocabulary of GPT-2
+OLD_FORMAT = pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2)  # torch before 1.6, such as the published files of GPT-2
+PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
 ACTIVATIONS = {"erf": "gelu", "tanh": "gelu_new"}
 
@@ -40,13 +44,14 @@ class Refused(Exception):
 
 
 def load_checkpoint(path: Path, trust: bool) -> object:
-    """Memory-mapped, since two thirds of it are optimizer state."""
+    """Memory-mapped, since two thirds of it are optimizer state, but for the old format, which cannot be."""
     try:
-        path.open("rb").close()
+        with path.open("rb") as file:
+            is_old = file.read(len(OLD_FORMAT)) == OLD_FORMAT
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}", "give the ckpt.pt of the training script") from error
     try:
-        return torch.load(path, map_location="cpu", weights_only=not trust, mmap=True)
+        return torch.load(path, map_location="cpu", weights_only=not trust, mmap=not is_old)
     except (AttributeError, ImportError) as error:
         raise Refused(f"{path} needs code that cannot be imported: {error}", "save it again with only tensors, numbers and strings") from error
     except pickle.UnpicklingError as error:
@@ -186,12 +191,60 @@ def write_folder(folder: Path, config: str, weights: Weights, tokenizer: list[Pa
         raise Refused(f"cannot write {folder}: {error.strerror}", "check the parent folder, its permissions and the free space") from error
 
 
+def pickled_files(folder: Path) -> list[Path]:
+    """pytorch_model.bin, or the shards that its index lists."""
+    if (folder / PICKLED).is_file():
+        return [folder / PICKLED]
+    try:
+        shards = json.loads((folder / PICKLED_INDEX).read_text())["weight_map"].values()
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise Refused(f"{folder} has no {PICKLED}, and no {PICKLED_INDEX} that lists shards", "name a folder with one of them") from error
+    return [folder / Path(shard).name for shard in sorted(set(shards))]
+
+
+def read_pickled(folder: Path, trust: bool) -> Weights:
+    """By the names of the file, without the masks; they are checked when the model is loaded."""
+    weights = {}
+    for path in pickled_files(folder):
+        state = load_checkpoint(path, trust)
+        if not isinstance(state, dict) or not all(isinstance(weight, torch.Tensor) for weight in state.values()):
+            raise Refused(f"{path} is not a dictionary of tensors", "name the folder of a model that Hugging Face saved")
+        weights |= {name: weight for name, weight in state.items() if not name.endswith(MASKS)}
+    table = weights.get("transformer.wte.weight")
+    if table is not None and "lm_head.weight" in weights and torch.equal(weights["lm_head.weight"], table):
+        del weights["lm_head.weight"]  # tied
+    return weights
+
+
+def convert_folder(options: argparse.Namespace, source: Path, tokenizer: list[Path]) -> None:
+    try:
+        config = (source / "config.json").read_text()
+        settings = json.loads(config)
+    except (OSError, ValueError) as error:
+        raise Refused(f"{source} has no config.json that can be read", "name the folder of a model that Hugging Face saved") from error
+    weights = read_pickled(source, options.trust)
+    write_folder(options.folder, config, weights, tokenizer)
+    print(f"{options.folder}: {settings.get('model_type', 'a model')}, {len(weights)} tensors, "
+          f"{sum(weight.numel() for weight in weights.values())} numbers")
+
+
 def convert(options: argparse.Namespace) -> None:
     check_target(options.folder)
-    tokenizer = find_tokenizer(options.tokenizer or options.ckpt.parent)
+    source = options.ckpt if options.ckpt.is_dir() else options.ckpt.parent
+    tokenizer = find_tokenizer(options.tokenizer or source)
     if options.tokenizer and not tokenizer:
         raise Refused(f"{options.tokenizer} has neither tokenizer.json nor vocab.json with merges.txt",
                       "name a folder that holds a tokenizer, as Hugging Face saves it")
+    if options.ckpt.is_dir() or options.ckpt.name == PICKLED:
+        convert_folder(options, source, tokenizer)
+    else:
+        convert_script(options, tokenizer)
+    if not tokenizer:
+        print(f"{options.folder} has no tokenizer: add tokenizer.json, or vocab.json and merges.txt, before "
+              "`tandem summarize` uses it")
+
+
+def convert_script(options: argparse.Namespace, tokenizer: list[Path]) -> None:
     checkpoint = load_checkpoint(options.ckpt, options.trust)
     settings = part(options.ckpt, checkpoint, "model_args")
     check_settings(options.ckpt, settings)
@@ -199,14 +252,11 @@ def convert(options: argparse.Namespace) -> None:
     write_folder(options.folder, config_json(settings, options.gelu), as_hugging_face(weights), tokenizer)
     print(f"{options.folder}: GPT-2, {settings['n_layer']} layers, width {settings['n_embd']}, context {settings['block_size']}, "
           f"vocabulary {settings['vocab_size']}")
-    if not tokenizer:
-        print(f"{options.folder} has no tokenizer: add tokenizer.json, or vocab.json and merges.txt, before "
-              "`tandem summarize` uses it")
 
 
 def main(args: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("ckpt", type=Path, metavar="CKPT", help="checkpoint saved by torch.save")
+    parser.add_argument("ckpt", type=Path, metavar="CKPT", help="checkpoint saved by torch.save, or a folder with pytorch_model.bin")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="output folder; must be new or empty")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER",
                         help="folder with tokenizer.json, or vocab.json and merges.txt (default: the folder of CKPT)")

@@ -127,6 +127,57 @@ class ConvertCkpt(unittest.TestCase):
     def test_a_script_with_the_other_gelu_is_an_option(self):
         self.check_conversion(True, "_orig_mod.module.", "tanh", "--gelu", "tanh")
 
+    def save_pickled(self, change, **options):
+        """A folder as transformers saved it once; returns the model."""
+        import torch
+        import transformers
+        torch.manual_seed(3)
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=2, n_head=4, n_embd=32, n_positions=16, vocab_size=50,
+                                                                     bos_token_id=None, eos_token_id=None, initializer_range=0.3))
+        pathlib.Path("hf").mkdir()
+        model.config.save_pretrained("hf")
+        torch.save(change(model.state_dict()), "hf/pytorch_model.bin", **options)
+        return model.eval()
+
+    def check_pickled(self, change, source="hf", **options):
+        import torch
+        model = self.save_pickled(change, **options)
+        code, printed, errors = self.convert(source=source)
+        self.assertEqual((code, errors), (0, ""))
+        ids = torch.randint(50, (3, 16))
+        with torch.no_grad():
+            self.expect_logits(model(ids).logits, ids)
+
+    def test_a_pickled_folder_of_transformers_keeps_its_logits(self):
+        self.check_pickled(lambda state: state)
+
+    def test_the_file_in_it_may_be_named_and_be_as_old_as_gpt2s(self):
+        import torch
+        masks = {f"h.{i}.attn.bias": torch.ones(1, 1, 16, 16).tril() for i in range(2)}
+        plain = lambda state: {name.removeprefix("transformer."): weight for name, weight in state.items() if name != "lm_head.weight"}
+        self.check_pickled(lambda state: plain(state) | masks, "hf/pytorch_model.bin", _use_new_zipfile_serialization=False)
+
+    def test_a_pickled_folder_in_shards_is_one_file_afterwards(self):
+        import torch
+        state = self.save_pickled(lambda state: {}).state_dict()
+        pathlib.Path("hf/pytorch_model.bin").unlink()
+        files = {name: f"pytorch_model-0000{1 + i % 2}-of-00002.bin" for i, name in enumerate(state)}
+        for file in set(files.values()):
+            torch.save({name: state[name] for name in state if files[name] == file}, f"hf/{file}")
+        pathlib.Path("hf/pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": files}))
+        self.assertEqual(self.convert(source="hf")[::2], (0, ""))
+        from safetensors.torch import load_file
+        self.assertEqual(set(load_file("out/model.safetensors")), set(state) - {"lm_head.weight"})
+
+    def test_a_folder_without_weights_or_settings_is_refused(self):
+        self.save_pickled(lambda state: {"a": 1})
+        self.assert_refused("hf/pytorch_model.bin is not a dictionary of tensors", "name the folder of a model that Hugging Face saved",
+                            source="hf")
+        pathlib.Path("hf/pytorch_model.bin").unlink()
+        self.assertEqual(self.convert(source="hf")[0], 1)
+        pathlib.Path("hf/config.json").unlink()
+        self.assertIn("config.json", self.convert(source="hf")[2])
+
     def test_settings_are_those_of_the_script(self):
         self.save(random_state(True))
         code, printed, _ = self.convert()
