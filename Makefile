@@ -16,6 +16,12 @@ ifneq ($(origin CXX),default)
 endif
 BUILD := build$(if $(SUFFIX)$(filter-out release,$(PRESET)),/$(SUFFIX)$(PRESET))
 
+# build/bin, which every page names, is that of the default build (build), or else a link to that of the last build.
+OWN_BIN = if [ $(BUILD) = build ] && [ -L build/bin ]; then rm build/bin; fi
+LINK_BIN = $(if $(filter-out build %asan %tsan,$(BUILD)),\
+  if [ ! -e build/bin ] || [ -L build/bin ]; then ln -sfn $(BUILD:build/%=%)/bin build/bin; \
+  else $(if $(SUFFIX),echo "the programs are in $(BUILD)/bin: build/bin is that of the default compiler",:); fi,:)
+
 # What set-up found. Read in a subshell: as variables of the recipe they would be inputs of the next set-up.
 SETUP := build/setup.env
 READ_SETUP = python=$$(. ./$(SETUP); echo "$$PYTHON"); torch=$$(. ./$(SETUP); echo "$$TORCH_DIR")
@@ -34,6 +40,7 @@ setup:  ## install what is missing: Debian packages, and torch in .venv unless t
 	@tools/setup.sh
 
 configure: setup
+	@$(OWN_BIN)
 	@if [ ! -e $(BUILD)/build.ninja ] || [ $(SETUP) -nt $(BUILD)/build.ninja ]; then \
 	  mkdir -p $(BUILD); $(READ_SETUP); \
 	  cmake --preset $(PRESET) -B $(BUILD) $(COMPILER) $(TORCH_OPTION) -DPython3_EXECUTABLE="$$python" --log-level=NOTICE \
@@ -43,13 +50,15 @@ configure: setup
 
 build: configure  ## build everything (PRESET=dev: warnings are errors; PRESET=debug: for a debugger; CXX=g++-11: another compiler)
 	@cmake --build $(BUILD) --parallel $(JOBS)
+	@$(LINK_BIN)
 
 demo: configure  ## two ranks learn to summarize dialogues, are scored and write summaries: in runs/
 	@cmake --build $(BUILD) --parallel $(JOBS) --target tandem tandem-summarize
+	@$(LINK_BIN)
 	@$(BUILD)/bin/tandem summarize train --preset demo --nproc 2 --device cpu
 	@$(BUILD)/bin/tandem summarize evaluate --from runs/latest --nproc 2 --device cpu
 	@$(BUILD)/bin/tandem summarize predict --from runs/latest --nproc 2 --device cpu --output runs/latest/submission.csv
-	@echo "next      $(BUILD)/bin/tandem summarize train --train train.csv    (columns: dialogue, summary; docs/summarize.md)"
+	@echo "next      $(BUILD)/bin/tandem summarize train --preset small --train train.csv    (your own, with columns dialogue and summary; docs/summarize.md)"
 
 test: build  ## run all tests (ONLY=regex: some); what could not run is counted apart
 	@$(READ_SETUP); "$$python" tools/run_tests.py $(BUILD) --jobs $(JOBS) $(if $(ONLY),--only '$(ONLY)')

@@ -66,6 +66,7 @@ class Accelerator {
   Communicator& comm();
   const AcceleratorOptions& options() const;
   const std::filesystem::path& folder() const;  // of the run; empty: none
+  const RunPlace& place() const;
 
   // Moves the module to this rank's device and broadcasts the weights of rank 0. Create the optimizer after this. A
   // part with a name is trained by steps(); the name is the prefix of its tensors in checkpoints.

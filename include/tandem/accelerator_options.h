@@ -6,6 +6,7 @@
 #include <tandem/run_options.h>
 #include <tandem/training.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -50,6 +51,9 @@ struct RunPlace {
   std::string settings = {};                // config_table(), shown at the start
   std::string resume_command = {};          // a shell command
   std::function<void()> record_start = {};  // called on rank 0 when the run begins
+  std::vector<std::string> proposed = {};   // names of settings that a preset chose: they give way to what is given
+
+  bool proposes(std::string_view setting) const { return std::ranges::count(proposed, setting) > 0; }
 };
 
 }  // namespace tandem

@@ -37,11 +37,21 @@ struct LoadedConfig {
   std::optional<std::string> text;  // of --help or --dump-config: print it and exit
 };
 
+// A stored file with the settings of an earlier start.
+struct EarlierSettings {
+  std::filesystem::path file;
+  std::vector<std::string> left_out = {};  // names of settings that belong to that start only
+};
+
+// Finds it by the settings that were given for this start; none: there is no such file.
+using FindEarlier = std::function<std::optional<EarlierSettings>(std::span<const Field> given)>;
+
 // Sets `fields` from the file of --config, then from environment variables with the program's prefix, then from the
-// flags in `args` (default < preset < file < environment < flag, wherever the preset itself is set), and calls
-// `validate`. An invalid value is an Error that names the value, what is expected and where it was set.
+// flags in `args` (default < preset < earlier settings < file < environment < flag, wherever the preset itself is set),
+// lets settings give way, and calls `validate`. An invalid value is an Error that names the value, what is expected and
+// where it was set.
 LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string> args, const ProgramText& program,
-                         const std::function<void()>& validate);
+                         const std::function<void()>& validate, const FindEarlier& find_earlier = {});
 
 template <HasFields Config>
 LoadedConfig load_config(Config& config, std::span<const std::string> args, const ProgramText& program) {

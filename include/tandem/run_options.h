@@ -9,16 +9,20 @@
 
 namespace tandem {
 
+struct GivesWay;  // <tandem/config.h>
+
 // The number of ranks of a program, and their devices.
 struct RankOptions {
   std::optional<int> nproc = {};
   std::string device = "auto";
+  bool detach = false;
 };
 
 template <class Visitor>
 void visit_fields(RankOptions& o, Visitor&& field) {
   field("nproc", o.nproc, "ranks on this host; default: one per visible GPU, or one rank");
   field("device", o.device, "device of each rank: 0,1 or 0,0 (shared), cpu, all, auto");
+  field("detach", o.detach, "run in the background in a new session; print the job's name");
 }
 
 void validate(const RankOptions& options);
@@ -56,6 +60,7 @@ void visit_fields(BatchOptions& o, Visitor&& field) {
 }
 
 void validate(const BatchOptions& options);
+std::vector<GivesWay> gives_way(const BatchOptions& options);
 
 // The micro-batches of one step.
 struct BatchPlan {
@@ -73,6 +78,9 @@ struct BatchPlan {
 
 // Sizes that do not divide evenly are an Error that names the nearest valid ones.
 BatchPlan plan_batch(const BatchOptions& options, int num_ranks);
+
+// The options with the nearest global batch that these ranks can have, for one that was proposed and not given.
+BatchOptions with_fitting_batch(BatchOptions options, int num_ranks);
 
 // The type of matrix multiplications. Weights, their gradients and the optimizer state stay in fp32.
 enum class Precision { Auto, Fp32, Bf16, Fp16 };

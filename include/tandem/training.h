@@ -70,6 +70,7 @@ struct KeptState {
 };
 
 void validate(const TrainingOptions& options);
+std::vector<GivesWay> gives_way(const TrainingOptions& options);
 
 // A Loader or Sampler, type-erased.
 struct SampleSource {

@@ -10,8 +10,8 @@ namespace {
 constexpr std::string_view kSpace = " \t\r\n";
 
 template <class Summarize>
-RougeScores mean_score(std::span<const SummarySample> samples, const Summarize& summarize) {
-  RougeScorer scorer;
+RougeScores mean_score(std::span<const SummarySample> samples, RougeTokens tokens, const Summarize& summarize) {
+  RougeScorer scorer(Stemming::Porter, tokens);
   std::vector<RougeScores> scores;
   for (const SummarySample& sample : samples)
     scores.push_back(scorer.score(sample.summary, summarize(sample.dialogue)));
@@ -29,10 +29,10 @@ double usefulness(std::string_view summary, std::span<const SummarySample> sampl
 
 }  // namespace
 
-std::string best_constant(std::span<const SummarySample> samples) {
+std::string best_constant(std::span<const SummarySample> samples, RougeTokens tokens) {
   constexpr std::size_t kConsidered = 300;
   const auto considered = samples.first(std::min(samples.size(), kConsidered));
-  RougeScorer scorer;
+  RougeScorer scorer(Stemming::Porter, tokens);
   std::string best;
   double highest = -1;
   for (const SummarySample& sample : considered) {
@@ -63,10 +63,10 @@ std::string_view first_ten_words(std::string_view dialogue) {
   return text.substr(0, end);
 }
 
-Baselines score_baselines(std::string_view constant, std::span<const SummarySample> held_out) {
-  return {.constant = mean_score(held_out, [&](std::string_view) { return constant; }),
-          .lead_sentence = mean_score(held_out, lead_sentence),
-          .first_ten_words = mean_score(held_out, first_ten_words)};
+Baselines score_baselines(std::string_view constant, std::span<const SummarySample> held_out, RougeTokens tokens) {
+  return {.constant = mean_score(held_out, tokens, [&](std::string_view) { return constant; }),
+          .lead_sentence = mean_score(held_out, tokens, lead_sentence),
+          .first_ten_words = mean_score(held_out, tokens, first_ten_words)};
 }
 
 }  // namespace tandem::summarize

@@ -12,7 +12,7 @@ namespace tandem::summarize {
 
 // The best constant summary: of the first 300 summaries, the one with the highest mean of ROUGE-1 + ROUGE-2 + ROUGE-L
 // against all 300. Empty if there are none.
-std::string best_constant(std::span<const SummarySample> samples);
+std::string best_constant(std::span<const SummarySample> samples, RougeTokens tokens = RougeTokens::Words);
 
 // The first sentence of the first line that is not blank.
 std::string_view lead_sentence(std::string_view dialogue);
@@ -26,6 +26,7 @@ struct Baselines {
   RougeScores lead_sentence;
   RougeScores first_ten_words;
 };
-Baselines score_baselines(std::string_view constant, std::span<const SummarySample> held_out);
+Baselines score_baselines(std::string_view constant, std::span<const SummarySample> held_out,
+                          RougeTokens tokens = RougeTokens::Words);
 
 }  // namespace tandem::summarize

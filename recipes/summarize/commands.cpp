@@ -23,10 +23,10 @@ Summarizer load_trained(const TrainedOptions& options, const Communicator& comm)
   return model;
 }
 
-std::filesystem::path validation_file(const std::filesystem::path& from) {
+std::vector<SummarySample> read_validation(const std::filesystem::path& from, Needs needs) {
   check_model(from);
   const auto file = find_description(from) ? find_run_file(from, kValidationFile) : std::nullopt;
-  if (file) return *file;
+  if (file) return read_rows(*file, {}, needs);  // as write_rows has written it
   fail(ErrorKind::Config, str(from, " has no ", kValidationFile, " with rows to use"),
        "give a file: --valid or --test FILE.csv");
 }

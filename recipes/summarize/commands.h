@@ -1,10 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "recipe/commands.h"
 #include "recipe/trained_options.h"
 #include "recipes/summarize/model.h"
+#include "recipes/summarize/rows.h"
 
 namespace tandem::summarize {
 
@@ -24,6 +26,6 @@ RecipeCommand tokenizer_command();
 Summarizer load_trained(const TrainedOptions& options, const Communicator& comm);
 
 // The rows that the run of a model was evaluated on. An Error if the model has none.
-std::filesystem::path validation_file(const std::filesystem::path& from);
+std::vector<SummarySample> read_validation(const std::filesystem::path& from, Needs needs);
 
 }  // namespace tandem::summarize

@@ -54,7 +54,7 @@ void validate(const EvaluateCommandOptions& o) {
 
 std::vector<SummarySample> load_rows(const EvaluateCommandOptions& o) {
   if (!o.data.empty()) return load_sets({.data = o.data}).held_out;
-  return read_rows(o.valid.empty() ? validation_file(o.from) : o.valid, o.columns, Needs::Summary);
+  return o.valid.empty() ? read_validation(o.from, Needs::Summary) : read_rows(o.valid, o.columns, Needs::Summary);
 }
 
 void write_pairs(const fs::path& path, std::span<const SummarySample> rows, const Evaluation& result) {
@@ -74,14 +74,17 @@ std::string loss_text(const Evaluation& result) {
 
 std::string evaluation_text(const EvaluateCommandOptions& o, const Summarizer& model,
                             std::span<const SummarySample> rows, const Evaluation& result, int num_ranks) {
+  const std::string note = rouge_note(rows, o.evaluate);
   return str("model     ", model.weights, "\nrows      ", rows.size(), ", of which ", result.predictions.size(),
              " are scored, on ", num_ranks, num_ranks == 1 ? " rank" : " ranks", "\nloss      ", loss_text(result),
-             "\n\n", scores_table(result), examples_text(rows, result.predictions, o.show));
+             "\n\n", scores_table(result), note.empty() ? "" : str('\n', note, '\n'),
+             examples_text(rows, result.predictions, o.show));
 }
 
-std::string evaluation_json(const Evaluation& result) {
+std::string evaluation_json(const Evaluation& result, const std::string& note) {
   Json::Object json = json_of(result.fields());
   json.emplace_back("baselines", json_of(result.baselines));
+  if (!note.empty()) json.emplace_back("note", note);
   return str(json_text(json), '\n');
 }
 
@@ -91,7 +94,8 @@ std::string evaluate_model(Communicator& comm, const EvaluateCommandOptions& o) 
   Summarizer model = load_trained(o, comm);
   const Evaluation result = evaluate(comm, model, rows, o.evaluate, {}, o.progress);
   if (comm.world().is_main() && !o.output.empty()) write_pairs(o.output, rows, result);
-  return o.json ? evaluation_json(result) : evaluation_text(o, model, rows, result, comm.world().size);
+  return o.json ? evaluation_json(result, rouge_note(rows, o.evaluate))
+                : evaluation_text(o, model, rows, result, comm.world().size);
 }
 
 }  // namespace

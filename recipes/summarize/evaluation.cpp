@@ -42,17 +42,17 @@ double mean_loss(Communicator& comm, Summarizer& model, std::span<const EncodedS
   return mean.reduce(comm).mean();
 }
 
-RougeScores score(std::span<const SummarySample> rows, std::span<const std::string> predictions) {
-  RougeScorer scorer;
+RougeScores score(std::span<const SummarySample> rows, std::span<const std::string> predictions, RougeTokens tokens) {
+  RougeScorer scorer(Stemming::Porter, tokens);
   std::vector<RougeScores> scores;
   for (std::size_t i = 0; i < rows.size(); ++i) scores.push_back(scorer.score(rows[i].summary, predictions[i]));
   return mean(scores);
 }
 
-std::vector<Baseline> baselines_of(const Summarizer& model, std::span<const SummarySample> rows) {
+std::vector<Baseline> baselines_of(const Summarizer& model, std::span<const SummarySample> rows, RougeTokens tokens) {
   // If the training data is unknown, the best constant of these very rows: an upper bound.
-  const std::string constant = model.constant.empty() ? best_constant(rows) : model.constant;
-  const Baselines scores = score_baselines(constant, rows);
+  const std::string constant = model.constant.empty() ? best_constant(rows, tokens) : model.constant;
+  const Baselines scores = score_baselines(constant, rows, tokens);
   return {{"constant", rouge_fields(scores.constant)},
           {"lead_sentence", rouge_fields(scores.lead_sentence)},
           {"first_ten_words", rouge_fields(scores.first_ten_words)}};
@@ -73,6 +73,13 @@ std::string indented(std::string_view text) { return replace_all(printable_text(
 void validate(const EvaluateOptions& o) {
   check_range("eval-samples", o.samples, 0, kMostCount);
   check_range("eval-batch", o.eval_batch, 1, 1'000'000);
+}
+
+std::string rouge_note(std::span<const SummarySample> rows, const EvaluateOptions& options) {
+  LetterCount letters;
+  for (const SummarySample& row : rows) letters.add(row.summary);
+  const bool is_told = options.rouge_tokens == RougeTokens::Words && letters.are_most_dropped();
+  return is_told ? letters.note() : "";
 }
 
 EventFields rouge_fields(const RougeScores& scores) {
@@ -99,8 +106,8 @@ Evaluation evaluate(Communicator& comm, Summarizer& model, std::span<const Summa
   Prediction prediction(comm, {.num_rows = std::ssize(scored), .progress = progress, .loop = loop});
   write_summaries(comm, model, scored, options.generate, prediction);
   result.predictions = prediction.rows();
-  result.rouge = score(scored, result.predictions);
-  result.baselines = baselines_of(model, scored);
+  result.rouge = score(scored, result.predictions, options.rouge_tokens);
+  result.baselines = baselines_of(model, scored, options.rouge_tokens);
   return result;
 }
 

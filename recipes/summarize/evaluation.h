@@ -21,6 +21,7 @@ namespace tandem::summarize {
 struct EvaluateOptions {
   std::int64_t samples = 200;
   std::int64_t eval_batch = 16;
+  RougeTokens rouge_tokens = RougeTokens::Words;
   GenerateOptions generate = {};
 };
 
@@ -28,6 +29,8 @@ template <class Visitor>
 void visit_fields(EvaluateOptions& o, Visitor&& field) {
   field("eval-samples", o.samples, "rows to summarize and score; 0: all");
   field("eval-batch", o.eval_batch, "batch size of the evaluation loss");
+  field("rouge-tokens", o.rouge_tokens,
+        "what ROUGE compares; characters: also each letter outside a-z, as for Chinese");
   field("", o.generate, "generation");
 }
 void validate(const EvaluateOptions& options);
@@ -47,6 +50,9 @@ struct Evaluation {
 Evaluation evaluate(Communicator& comm, Summarizer& model, std::span<const SummarySample> rows,
                     const EvaluateOptions& options, const EvaluationOptions& loop = {},
                     const ProgressOptions& progress = {.progress = false});
+
+// What to tell the user if ROUGE drops most of these summaries; else empty.
+std::string rouge_note(std::span<const SummarySample> rows, const EvaluateOptions& options);
 
 EventFields rouge_fields(const RougeScores& scores);
 

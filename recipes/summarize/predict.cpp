@@ -58,7 +58,7 @@ void write_submission(const PredictSummariesOptions& o, std::span<const SummaryS
 std::string predict_summaries(Communicator& comm, const PredictSummariesOptions& o) {
   check_output(o.output, o.test);
   const std::vector<SummarySample> rows =
-      read_rows(o.test.empty() ? validation_file(o.from) : o.test, o.columns, Needs::Id);
+      o.test.empty() ? read_validation(o.from, Needs::Id) : read_rows(o.test, o.columns, Needs::Id);
   Summarizer model = load_trained(o, comm);
   Prediction prediction(comm, {.num_rows = std::ssize(rows),
                                .output = o.output,

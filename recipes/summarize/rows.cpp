@@ -67,6 +67,8 @@ std::vector<std::string_view> column_of(const CsvTable& table, const std::string
 
 void check_data(const std::string& data, const std::string& flag) { check_builtin(data, kBuiltin, flag); }
 
+void validate(const ColumnOptions& o) { check_encoding(o.encoding); }
+
 void validate(const DataOptions& o) {
   check_data(o.data, "--train");
   if (o.train.empty() && !o.valid.empty()) {
@@ -75,7 +77,7 @@ void validate(const DataOptions& o) {
 }
 
 std::vector<SummarySample> read_rows(const fs::path& path, const ColumnOptions& columns, Needs needs) {
-  const CsvTable table = CsvTable::read(path);
+  const CsvTable table = CsvTable::read(path, columns.encoding);
   const bool has_ids = needs == Needs::Id || table.has_column(columns.id);
   const bool has_summaries = needs == Needs::Summary;
   const Fields dialogues = column_of(table, columns.dialogue, "--dialogue-column");

@@ -16,6 +16,7 @@ struct ColumnOptions {
   std::string dialogue = "dialogue";
   std::string summary = "summary";
   std::string id = "id";
+  std::string encoding = kUtf8;
 };
 
 template <class Visitor>
@@ -23,7 +24,9 @@ void visit_fields(ColumnOptions& o, Visitor&& field) {
   field("dialogue-column", o.dialogue, "column of the dialogue");
   field("summary-column", o.summary, "column of the summary");
   field("id-column", o.id, "column of the row id");
+  field("encoding", o.encoding, "encoding of the CSV: utf-8, gb18030, gbk, utf-16, ..., as iconv names them");
 }
+void validate(const ColumnOptions& options);
 
 // The data of a training run.
 struct DataOptions {

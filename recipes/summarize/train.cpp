@@ -3,13 +3,14 @@
 
 #include <optional>
 
+#include "base/program.h"
 #include "base/text.h"
 #include "recipe/optimization.h"
-#include "recipe/output.h"
 #include "recipe/run_commands.h"
 #include "recipes/summarize/commands.h"
 #include "recipes/summarize/evaluation.h"
 #include "recipes/summarize/train_parts.h"
+#include "train/typed_command.h"
 
 namespace tandem::summarize {
 namespace {
@@ -20,14 +21,14 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   Summarizer model = make_summarizer(accelerator, options, sets.train);
   const TokenFile tokens(prepare_tokens(accelerator, model.encoder, sets.train));
   accelerator.print(str("data       ", tokens.report().text()));
+  if (const std::string note = rouge_note(sets.held_out, options.evaluate); !note.empty()) accelerator.print(note);
 
   auto net = accelerator.prepare(model.net);
   AdamW optimizer(*model.net, options.optimize.adamw);
   accelerator.prepare(optimizer);
   accelerator.set_workload({.unit = "tokens", .flops = flops_per_token(model.net->options(), tokens)});
   auto loader = make_loader(accelerator, tokens, model.encoder, options.loader);
-  check_schedule(options.optimize, options.accelerator.training, loader.steps_per_epoch());
-  Optimization optimization(accelerator, options.optimize);
+  Optimization optimization(accelerator, schedule_for(accelerator, options, loader.steps_per_epoch()));
   auto batches = accelerator.batches(loader);
   keep_for_later(accelerator, model, sets.held_out);  // only now is it clear that the run can begin
   if (options.preset == Preset::Guide) accelerator.print(guide_text(accelerator));
@@ -50,7 +51,7 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   EventFields result = last->fields();
   result.emplace_back("micro_batches", num_steps * accelerator.batch_plan().accumulate);
   accelerator.end_training(result, last->baselines,
-                           str(recipe_command("summarize"), " evaluate --from ", typed_path(accelerator.folder())));
+                           str(typed_program(own_program()), " evaluate --from ", typed_path(accelerator.folder())));
 }
 
 }  // namespace

@@ -19,11 +19,12 @@ namespace tandem::summarize {
 enum class Preset {
   None,
   Demo,   // built-in dialogues and a model that two cores train in a minute
+  Small,  // a model of its own for a few thousand rows, from random weights
   Guide,  // fine-tunes GPT-2 as the guides do
 };
 
 inline std::vector<std::pair<std::string, Preset>> enum_names(Preset) {
-  return {{"none", Preset::None}, {"demo", Preset::Demo}, {"guide", Preset::Guide}};
+  return {{"none", Preset::None}, {"demo", Preset::Demo}, {"small", Preset::Small}, {"guide", Preset::Guide}};
 }
 
 struct TrainOptions {
@@ -53,6 +54,7 @@ void visit_fields(TrainOptions& o, Visitor&& field) {
   field("", o.accelerator, "the run");
 }
 void validate(const TrainOptions& options);
+std::vector<GivesWay> gives_way(const TrainOptions& options);
 
 TrainOptions preset_options(Preset preset);
 

@@ -72,7 +72,7 @@ void check_memory(const TrainOptions& options, Accelerator& accelerator) {
 }
 
 Summarizer make_summarizer(Accelerator& accelerator, const TrainOptions& options, std::span<const SummarySample> rows) {
-  std::string constant = best_constant(rows);
+  std::string constant = best_constant(rows, options.evaluate.rouge_tokens);
   if (!options.init.empty()) {
     Summarizer model = load_initial(find_model(options.init), options.model.dropout, options.tokenizer);
     return {model.net, SampleEncoder(model.encoder.tokenizer(), options.prompt, model.net->options().context),
@@ -100,6 +100,18 @@ void keep_for_later(Accelerator& accelerator, const Summarizer& model, std::span
   write_rows(accelerator.folder() / kValidationFile, held_out);
 }
 
+OptimizeOptions schedule_for(Accelerator& accelerator, const TrainOptions& options, std::int64_t steps_per_epoch) {
+  OptimizeOptions fitting =
+      fit_schedule(options.optimize, options.accelerator.training, steps_per_epoch, accelerator.place());
+  const std::int64_t wanted = options.optimize.schedule.warmup_steps;
+  const std::int64_t num_steps = fitting.schedule.warmup_steps;
+  if (num_steps != wanted) {
+    accelerator.print(str("warm-up    ", counted(num_steps, "step"), ", a fifth of the run, instead of the ", wanted,
+                          " of the preset, which are more than it has"));
+  }
+  return fitting;
+}
+
 double flops_per_token(const Gpt2Options& options, const TokenFile& tokens) {
   double num_read = 0;
   double num_learned = 0;
@@ -124,11 +136,13 @@ Loader<TokenFile, TokenBatch> make_loader(Accelerator& accelerator, const TokenF
 }
 
 std::string guide_text(const Accelerator& accelerator) {
-  const std::int64_t accumulate = accelerator.batch_plan().accumulate;
+  const BatchPlan& plan = accelerator.batch_plan();
+  constexpr std::int64_t kGuide003 = 512;
   return str("guide      ", accelerator.num_steps(),
              accelerator.num_steps() == 1 ? " step, one update = " : " steps, each one update = ",
-             accelerator.num_steps() * accumulate,
-             " micro-batches on each rank; for the 512 samples a step of guide 003: --global-batch 512");
+             accelerator.num_steps() * plan.accumulate, " micro-batches on each rank",
+             plan.global_batch() == kGuide003 ? ", as in guide 003"
+                                              : "; for the 512 samples a step of guide 003: --global-batch 512");
 }
 
 }  // namespace tandem::summarize

@@ -21,6 +21,7 @@ void set_from_flag(Field& field, const GivenFlag& given, const ProgramText& prog
 
 // Where settings are given, in rising order of precedence, but for the environment.
 struct GivenSettings {
+  std::vector<GivenSetting> earlier;
   std::vector<GivenSetting> file;
   std::vector<GivenFlag> flags;
 };
@@ -40,6 +41,11 @@ void set_fields(std::vector<Field>& fields, const GivenSettings& given, const Pr
   const auto is_wanted = [&](const Field& field) {
     return static_cast<bool>(field.apply_preset) == (wanted == Wanted::Presets);
   };
+  for (const GivenSetting& setting : given.earlier) {
+    if (!is_wanted(fields[setting.field])) continue;
+    set_from_file(fields[setting.field], setting);
+    fields[setting.field].is_given = false;
+  }
   for (const GivenSetting& setting : given.file) {
     if (is_wanted(fields[setting.field])) set_from_file(fields[setting.field], setting);
   }
@@ -58,6 +64,47 @@ void apply_presets(std::vector<Field>& fields) {
     preset.apply_preset();
     for (Field& field : fields) {
       if (!field.apply_preset) field.default_value = field.get();
+    }
+  }
+}
+
+// The settings of the earlier start that the given settings ask for. Leaves the fields as they were.
+std::vector<GivenSetting> read_earlier(std::vector<Field> fields, const GivenSettings& given,
+                                       const ProgramText& program, const FindEarlier& find_earlier) {
+  for (const Wanted wanted : {Wanted::Presets, Wanted::Others}) set_fields(fields, given, program, wanted);
+  const auto found = find_earlier(fields);
+  for (const Field& field : fields) field.set(field.own_default);
+  if (!found) return {};
+  std::vector<GivenSetting> settings = read_yaml(fields, found->file, {});
+  std::erase_if(settings, [&](const GivenSetting& setting) {
+    return std::ranges::count(found->left_out, fields[setting.field].name) > 0;
+  });
+  return settings;
+}
+
+// The first of these settings that is given and says something, or nullptr.
+const Field* given_of(const std::vector<std::string>& names, std::span<const Field> fields) {
+  for (const std::string& name : names) {
+    const Field* field = find_field(fields, name);
+    if (field == nullptr || !field->is_given) continue;
+    const Written value = field->get();
+    if (value != Written() && value != Written(std::string())) return field;
+  }
+  return nullptr;
+}
+
+// The source of a value that gave way is shown with the settings.
+void give_way(std::vector<Field>& fields) {
+  for (Field& field : fields) {
+    for (const GivesWay& rule : field.gives_way) {
+      const Field* other = given_of(rule.to, fields);
+      if (other == nullptr) continue;
+      if (field.is_given && !rule.if_both.empty()) {
+        fail(ErrorKind::Usage, str("both ", field.source, " and ", other->source, " are given"), rule.if_both);
+      }
+      if (!field.is_proposed()) continue;
+      field.set(field.own_default);
+      field.source = str("gives way to ", other->source);
     }
   }
 }
@@ -103,7 +150,7 @@ void validate_with_sources(const std::function<void()>& validate, std::span<cons
 }
 
 LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string> args, const ProgramText& program,
-                         const std::function<void()>& validate) {
+                         const std::function<void()>& validate, const FindEarlier& find_earlier) {
   LoadOptions options;
   std::vector<Field> all = fields;
   std::ranges::move(fields_of(options), std::back_inserter(all));
@@ -113,12 +160,15 @@ LoadedConfig load_fields(std::vector<Field> fields, std::span<const std::string>
     if (flag.field >= fields.size()) set_from_flag(all[flag.field], flag, program);
   }
   const bool has_file = options.config && !options.help;
-  const GivenSettings given{.file = has_file ? read_yaml(fields, *options.config, {}) : std::vector<GivenSetting>(),
-                            .flags = std::move(parsed.flags)};
+  GivenSettings given{.earlier = {},
+                      .file = has_file ? read_yaml(fields, *options.config, {}) : std::vector<GivenSetting>(),
+                      .flags = std::move(parsed.flags)};
+  if (find_earlier && !options.help) given.earlier = read_earlier(fields, given, program, find_earlier);
   set_fields(fields, given, program, Wanted::Presets);
   apply_presets(fields);
   if (options.help) return {.fields = {}, .rest = {}, .text = config_help(fields, program)};
   set_fields(fields, given, program, Wanted::Others);
+  give_way(fields);
   validate_with_sources(validate, fields);
   std::optional<std::string> text;
   if (options.dump_config) text = config_yaml(fields);

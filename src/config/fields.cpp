@@ -1,5 +1,7 @@
 #include "config/fields.h"
 
+#include <tandem/error.h>
+
 #include <algorithm>
 
 #include "base/text.h"
@@ -13,6 +15,14 @@ FieldName field_name(std::string_view prefix, std::string_view names) {
   name.name = prefix.empty() ? parts.front() : str(prefix, '.', parts.front());
   name.aliases.assign(parts.begin() + 1, parts.end());
   return name;
+}
+
+void add_gives_way(std::vector<Field>& fields, std::string_view prefix, const GivesWay& rule) {
+  const auto whole_name = [&](const std::string& name) { return prefix.empty() ? name : str(prefix, '.', name); };
+  const auto field = std::ranges::find(fields, whole_name(rule.name), &Field::name);
+  if (field == fields.end()) fail(ErrorKind::Internal, str("gives_way: there is no setting '", rule.name, "'"), "");
+  GivesWay& whole = field->gives_way.emplace_back(rule);
+  std::ranges::transform(rule.to, whole.to.begin(), whole_name);
 }
 
 }  // namespace detail
@@ -74,6 +84,7 @@ void set_field(Field& field, const Written& written, const std::string& source, 
          meant ? str("did you mean ", *meant, '?') : str(field.name, ": ", field.help, " (", default_text(field), ')'));
   }
   field.source = source;
+  field.is_given = true;
 }
 
 }  // namespace tandem

@@ -182,6 +182,7 @@ std::vector<GivenSetting> read_yaml(std::span<const Field> fields, const std::fi
 
 void set_from_file(Field& field, const GivenSetting& setting) {
   set_field(field, setting.value, setting.where, ErrorKind::Config, str(setting.where, ": ", field.name));
+  field.is_given = !field.is_default();  // a stored file has all settings
 }
 
 void load_yaml(std::span<Field> fields, const std::filesystem::path& path, std::span<const Refusal> refused) {

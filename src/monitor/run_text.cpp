@@ -43,8 +43,11 @@ std::string devices_text(const std::vector<std::string>& devices) {
 
 std::string steps_text(const RunEnd& end) {
   if (end.num_steps == 0) return "no steps left";
-  return str(counted(end.num_steps, "step"), " in ", short_time(end.seconds), " on ", counted(end.num_ranks, "rank"),
-             end.why_stopped.empty() ? "" : str("; stopped early: ", end.why_stopped));
+  const bool was_resumed = end.last_step > end.num_steps;
+  return str(
+      was_resumed ? str(counted(end.last_step, "step"), ", of which ", end.num_steps) : counted(end.num_steps, "step"),
+      " in ", short_time(end.seconds), " on ", counted(end.num_ranks, "rank"),
+      end.why_stopped.empty() ? "" : str("; stopped early: ", end.why_stopped));
 }
 
 std::string replicas_text(const RunEnd& end) {

@@ -33,7 +33,8 @@ std::string start_text(const RunStart& start);
 // What is known after the last step.
 struct RunEnd {
   int num_ranks = 1;
-  std::int64_t num_steps = 0;  // done
+  std::int64_t num_steps = 0;  // done since this start
+  std::int64_t last_step = 0;  // of the run; more than that if it was resumed
   double seconds = 0;
   std::int64_t num_skipped = 0;                        // steps skipped because gradients overflowed
   std::string why_stopped = {};                        // empty: all steps done

@@ -10,15 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Run, IsThatOfAFolderOfItsCheckpointsAndOfOneOfThem) {
-  for (const char* from : {"/a/run", "/a/run/", "/a/./run", "/a/run/checkpoints", "/a/run/checkpoints/",
-                           "/a/run/checkpoints/step-00000002", "/a/run/checkpoints/step-00000002/"}) {
-    EXPECT_EQ(run_of(from), "/a/run") << from;
-  }
-  EXPECT_EQ(run_of("run"), fs::current_path() / "run");
-  EXPECT_EQ(run_of("/a/run/exports/hf"), "/a/run/exports/hf");
-}
-
 TEST(Run, HasADescriptionAndFiles) {
   const TempFolder folder;
   const fs::path run = folder.path();
@@ -48,10 +39,64 @@ TEST(Model, IsFoundByItsFolderOrByItsNameInTheCacheOfHuggingFace) {
   for (const std::string& name : {std::string("tiny"), std::string("openai-community/tiny"), snapshot.native()}) {
     EXPECT_EQ(find_model(name), snapshot) << name;
   }
-  const Error missing = error_of([] { find_model("some/other"); });
-  EXPECT_EQ(missing.kind(), ErrorKind::Data);
-  EXPECT_NE(missing.hint().find("get('some/other')"), std::string::npos);
-  EXPECT_EQ(error_of([&] { find_model(folder.path()); }).message(), "there is no model in " + folder.path());
+  EXPECT_EQ(find_model(folder.path() + "/hub"), snapshot);
+}
+
+TEST(Model, IsFoundWhereKagglePutsIt) {
+  const TempFolder inputs;
+  const TempVariable home("HF_HOME", "/nowhere");
+  inputs.add("gpt2/pytorch/default/1/config.json", "{}");
+  inputs.add("gpt2/pytorch/default/1/model.safetensors");
+  inputs.add("gpt2-medium/transformers/large/3/config.json", "{}");
+  inputs.add("data/train.csv");
+  const fs::path small = fs::path(inputs.path()) / "gpt2/pytorch/default/1";
+  EXPECT_EQ(find_model("gpt2", inputs.path()), small);
+  EXPECT_EQ(find_model("openai-community/gpt2", inputs.path()), small);
+  EXPECT_EQ(find_model(inputs.path() + "/gpt2", "/nowhere"), small);
+  EXPECT_EQ(find_model("gpt2-medium", inputs.path()), fs::path(inputs.path()) / "gpt2-medium/transformers/large/3");
+  const std::string data = inputs.path() + "/data";
+  EXPECT_EQ(error_of([&] { find_model(data, inputs.path()); }).message(), "there is no model in " + data);
+}
+
+TEST(Model, OfSeveralInAPlaceIsToBeNamed) {
+  const TempFolder inputs;
+  const TempVariable home("HF_HOME", "/nowhere");
+  inputs.add("gpt2/pytorch/default/2/config.json", "{}");
+  const std::string second = inputs.path() + "/gpt2/pytorch/default/2";
+  inputs.add("gpt2/pytorch/default/1/config.json", "{}");
+  const Error error = error_of([&] { find_model("gpt2", inputs.path()); });
+  EXPECT_EQ(error.kind(), ErrorKind::Data);
+  EXPECT_TRUE(says(error.message(), {"2 models", "default/1", "default/2"})) << error.message();
+  EXPECT_TRUE(says(error.hint(), {"--init " + second})) << error.hint();
+  inputs.add("gpt2/pytorch/default/2/model.safetensors");  // the other one has no weights that can be read
+  EXPECT_EQ(find_model("gpt2", inputs.path()), second);
+}
+
+TEST(Model, ThatIsMissingIsToBeDownloadedOnlyWhereThatCanWork) {
+  const TempVariable home("HF_HOME", "/nowhere");
+  const auto hint = [] { return error_of([] { find_model("some/other"); }).hint(); };
+  EXPECT_EQ(error_of([] { find_model("some/other"); }).kind(), ErrorKind::Data);
+  EXPECT_TRUE(says(hint(), {"get('some/other')"})) << hint();
+  {
+    const TempVariable offline("HF_HUB_OFFLINE", "1");
+    EXPECT_TRUE(says(hint(), {"model.safetensors", "--init"})) << hint();
+    EXPECT_EQ(hint().find("download"), std::string::npos) << hint();
+  }
+  const TempVariable kaggle("KAGGLE_KERNEL_RUN_TYPE", "Interactive");
+  EXPECT_TRUE(says(hint(), {"Add Input", "other", "/kaggle/input"})) << hint();
+  EXPECT_EQ(hint().find("download"), std::string::npos) << hint();
+}
+
+TEST(Model, WhoseWeightsArePickledIsToBeConverted) {
+  const TempFolder folder;
+  folder.add("config.json", "{}");
+  folder.add("pytorch_model.bin");
+  const Error error = error_of([&] { check_model(folder.path()); });
+  EXPECT_EQ(error.kind(), ErrorKind::Data);
+  EXPECT_TRUE(says(error.message(), {folder.path(), "pytorch_model.bin", "model.safetensors"})) << error.message();
+  EXPECT_TRUE(says(error.hint(), {"tools/convert_ckpt.py " + folder.path()})) << error.hint();
+  folder.add("model.safetensors");
+  check_model(folder.path());
 }
 
 }  // namespace

@@ -9,5 +9,7 @@ inline constexpr const char* kValidationFile =
 // In a model folder, as Hugging Face names them.
 inline constexpr const char* kModelConfigFile = "config.json";
 inline constexpr const char* kWeightsFile = "model.safetensors";
+inline constexpr const char* kPickledFile = "pytorch_model.bin";
+inline constexpr const char* kPickledIndexFile = "pytorch_model.bin.index.json";
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <tandem/accelerator.h>
 
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 
@@ -24,12 +25,29 @@ Optimization::Optimization(Accelerator& accelerator, const OptimizeOptions& opti
     : accelerator_(accelerator),
       options_(options),
       peak_lr_(scaled_learning_rate(options.lr, options.scaling, accelerator.batch_plan().global_batch())),
-      cadence_(options.cadence, accelerator.options().training.retention.better) {
+      cadence_(options.cadence, accelerator.options().training.retention.better),
+      planned_{accelerator} {
   accelerator.register_for_checkpointing("evaluations", cadence_);
+  accelerator.register_for_checkpointing("planned_steps", planned_);
+}
+
+std::string Optimization::PlannedSteps::state() const { return str(accelerator.num_steps()); }
+
+void Optimization::PlannedSteps::load_state(const std::string& state) { before_resume = to_integer(state).value_or(0); }
+
+// Known only now: a run is resumed before its steps are counted.
+void Optimization::say_if_schedule_changed() {
+  const std::int64_t before = std::exchange(planned_.before_resume, 0);
+  const std::int64_t now = accelerator_.num_steps();
+  if (before == 0 || before == now || options_.schedule.kind == ScheduleKind::Constant) return;
+  accelerator_.print(str("schedule   the run was to end at step ", before, " and now ends at step ", now,
+                         ": the learning rate follows the new length from step ", accelerator_.completed_steps() + 1,
+                         " on"));
 }
 
 bool Optimization::step() {
   const std::int64_t num_steps = accelerator_.num_steps();
+  if (planned_.before_resume > 0) say_if_schedule_changed();
   accelerator_.clip_grad_norm(options_.clip);
   if (!accelerator_.step(learning_rate(options_.schedule, peak_lr_, accelerator_.completed_steps(), num_steps)))
     return false;

@@ -2,6 +2,9 @@
 
 #include <tandem/event_log.h>
 
+#include <cstdint>
+#include <string>
+
 #include "recipe/cadence.h"
 #include "recipe/optimize_options.h"
 
@@ -40,10 +43,22 @@ class Optimization {
   const Cadence& cadence() const { return cadence_; }
 
  private:
+  // The length of the run that the schedule had, for a checkpoint.
+  struct PlannedSteps {
+    Accelerator& accelerator;
+    std::int64_t before_resume = 0;  // 0: not resumed
+
+    std::string state() const;
+    void load_state(const std::string& state);
+  };
+
+  void say_if_schedule_changed();
+
   Accelerator& accelerator_;
   OptimizeOptions options_;
   double peak_lr_;
   Cadence cadence_;
+  PlannedSteps planned_;
   bool is_evaluated_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/error_test.h"
 #include "base/temp_test.h"
 
 namespace tandem {
@@ -52,6 +53,25 @@ TEST(Optimization, AndItsCheckpointsAgreeOnTheBestMetric) {
   const BestOf highest = best_of({0.1, 0.5, 0.3}, Better::Higher);
   EXPECT_EQ(highest.metric, 0.5);
   EXPECT_EQ(highest.checkpoint, "step-00000002");
+}
+
+TEST(Schedule, KeepsAWarmUpThatFitsTheRun) {
+  OptimizeOptions options;
+  options.schedule.warmup_steps = 50;
+  const RunPlace preset{.proposed = {"warmup-steps"}};
+  EXPECT_EQ(fit_schedule(options, {.epochs = 6}, 125, preset).schedule.warmup_steps, 50);
+  EXPECT_EQ(fit_schedule(options, {.epochs = 1, .max_steps = 50}, 125, preset).schedule.warmup_steps, 50);
+}
+
+TEST(Schedule, ShortensAWarmUpThatAPresetChoseToAFifthOfTheRun) {
+  OptimizeOptions options;
+  options.schedule.warmup_steps = 100;
+  const RunPlace preset{.proposed = {"warmup-steps"}};
+  EXPECT_EQ(fit_schedule(options, {.epochs = 1000, .max_steps = 31}, 97, preset).schedule.warmup_steps, 6);
+  EXPECT_EQ(fit_schedule(options, {.epochs = 1, .max_steps = 3}, 97, preset).schedule.warmup_steps, 0);
+  const Error given = error_of([&] { fit_schedule(options, {.max_steps = 31}, 97); });
+  EXPECT_EQ(given.kind(), ErrorKind::Config);
+  EXPECT_TRUE(says(given.message(), {"warmup-steps is 100", "31 steps"})) << given.message();
 }
 
 }  // namespace

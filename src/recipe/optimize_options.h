@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tandem/accelerator_options.h>
 #include <tandem/optimizer.h>
 #include <tandem/schedule.h>
 #include <tandem/training.h>
@@ -31,7 +32,9 @@ void visit_fields(OptimizeOptions& o, Visitor&& field) {
 }
 void validate(const OptimizeOptions& options);
 
-// An Error if the warm-up is longer than the run; call it before the run begins.
-void check_schedule(const OptimizeOptions& options, const TrainingOptions& training, std::int64_t steps_per_epoch);
+// The options for a run of that length; call it before the run begins. A warm-up that is longer than the run is an
+// Error; if it was proposed by a preset (RunPlace), it becomes a fifth of the run.
+OptimizeOptions fit_schedule(OptimizeOptions options, const TrainingOptions& training, std::int64_t steps_per_epoch,
+                             const RunPlace& place = {});
 
 }  // namespace tandem

@@ -4,11 +4,9 @@
 #include <tandem/error.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "base/fd.h"
-#include "base/program.h"
 #include "base/text.h"
 
 namespace tandem {
@@ -50,22 +48,6 @@ void make_new_folder(const fs::path& path, const std::function<void(const fs::pa
     fs::remove_all(temporary, error);
     refuse(failure.code());
   }
-}
-
-std::string typed_path(const fs::path& path) {
-  const fs::path relative = fs::proximate(path);
-  return shell_quoted((relative.begin()->native() == ".." ? path : relative).native());
-}
-
-std::string recipe_command(const std::string& recipe) {
-  const fs::path beside = own_program().parent_path() / "tandem";
-  if (!is_program(beside)) return typed_path(own_program());
-  const auto is_beside = [&](const fs::path& folder) {
-    std::error_code missing;
-    return fs::equivalent(folder / "tandem", beside, missing);
-  };
-  const std::vector<fs::path> folders = path_folders();
-  return str(std::ranges::any_of(folders, is_beside) ? "tandem" : typed_path(beside), ' ', recipe);
 }
 
 }  // namespace tandem

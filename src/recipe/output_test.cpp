@@ -51,11 +51,6 @@ TEST(NewFolder, BelowAFileIsAnError) {
   EXPECT_EQ(error.kind(), ErrorKind::Data);
 }
 
-TEST(Path, IsTypedRelativeBelowTheCurrentFolder) {
-  EXPECT_EQ(typed_path(fs::current_path() / "runs" / "a b"), "'runs/a b'");
-  EXPECT_EQ(typed_path("/no/where"), "/no/where");
-}
-
 TEST(ContentKey, DiffersWithTheContent) {
   EXPECT_EQ(content_key(""), "14695981039346656037-0");
   EXPECT_EQ(content_key("a").substr(0, 20), "12638187200555641996");  // FNV-1a, 64 bits

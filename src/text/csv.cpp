@@ -222,9 +222,16 @@ void append_row(std::string& text, std::span<const std::string> fields) {
 
 }  // namespace
 
-CsvTable CsvTable::read(const std::filesystem::path& path) {
+CsvTable CsvTable::read(const std::filesystem::path& path, const std::string& encoding) {
   check_size(path);
-  return {read_file(path), path.string()};
+  std::string text = read_file(path);
+  check_is_text(text, path.native());
+  if (encoding == kUtf8) {
+    check_is_utf8(text, path.native());
+  } else {
+    text = to_utf8(std::move(text), encoding, path.native());
+  }
+  return {std::move(text), path};
 }
 
 CsvTable CsvTable::parse(std::string text, std::string name) { return {std::move(text), std::move(name)}; }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/encoding.h"
+
 namespace tandem {
 
 // A CSV table (RFC 4180): a header with the names of the columns, and rows with one field per column. Lines end in LF,
@@ -15,7 +17,8 @@ namespace tandem {
 // row and the column. Rows are numbered as in a spreadsheet: the header is row 1.
 class CsvTable {
  public:
-  static CsvTable read(const std::filesystem::path& path);
+  // A file in an encoding that is not UTF-8 is converted; an Error if it is another one (text/encoding.h).
+  static CsvTable read(const std::filesystem::path& path, const std::string& encoding = kUtf8);
 
   // Parses a text; Errors call it `name`.
   static CsvTable parse(std::string text, std::string name);

@@ -26,7 +26,8 @@ struct RougeScores {
 // The same scores as the Python package rouge-score 0.1.2. Words are cached: use one scorer for many pairs.
 class RougeScorer {
  public:
-  explicit RougeScorer(Stemming stemming = Stemming::Porter) : numbers_(stemming) {}
+  explicit RougeScorer(Stemming stemming = Stemming::Porter, RougeTokens tokens = RougeTokens::Words)
+      : numbers_(stemming, tokens) {}
 
   RougeScores score(std::string_view reference, std::string_view prediction);
 

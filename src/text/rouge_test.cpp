@@ -161,5 +161,34 @@ TEST(Rouge, HasIntervalsThatTheSeedAloneDecides) {
   EXPECT_EQ(bootstrap({}, 1).high.rouge1.f1, 0);
 }
 
+TEST(Rouge, OfCharactersComparesEachLetterOfAnotherScript) {
+  // 今 天 去 爬 山 against 今 天 去 游 泳: 3 of 5 characters, 2 of 4 pairs; punctuation does not count.
+  RougeScorer scorer(Stemming::Porter, RougeTokens::Characters);
+  const RougeScores scores = scorer.score("今天，去爬山。", "今天去游泳");
+  EXPECT_DOUBLE_EQ(scores.rouge1.f1, 0.6);
+  EXPECT_DOUBLE_EQ(scores.rouge2.f1, 0.5);
+  EXPECT_DOUBLE_EQ(scores.rouge_l.f1, 0.6);
+  EXPECT_DOUBLE_EQ(scorer.score("GPT 模型", "gpt模 型!").rouge1.f1, 1);      // gpt is one word
+  EXPECT_DOUBLE_EQ(scorer.score("running late", "runs late").rouge1.f1, 1);  // stems, as before
+  EXPECT_DOUBLE_EQ(RougeScorer().score("今天，去爬山。", "今天，去爬山。").rouge1.f1, 0);
+}
+
+TEST(Rouge, OfBrokenCharactersIsTheSameAsWithoutThem) {
+  RougeScorer scorer(Stemming::Porter, RougeTokens::Characters);
+  EXPECT_DOUBLE_EQ(scorer.score("a \xE4\xBB b", "a b").rouge1.f1, 1);
+}
+
+TEST(Letters, ThatRougeDropsAreCounted) {
+  LetterCount chinese;
+  chinese.add("我用 GPT 写摘要！");  // 5 of 8
+  EXPECT_TRUE(chinese.are_most_dropped());
+  EXPECT_NE(chinese.note().find("62 %"), std::string::npos) << chinese.note();
+  EXPECT_NE(chinese.note().find("--rouge-tokens characters"), std::string::npos);
+  LetterCount french;
+  french.add("la crème brûlée, déjà!");
+  EXPECT_FALSE(french.are_most_dropped());
+  EXPECT_FALSE(LetterCount().are_most_dropped());
+}
+
 }  // namespace
 }  // namespace tandem

@@ -1,8 +1,12 @@
 #include "text/words.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "base/text.h"
+#include "base/utf8.h"
+#include "text/char_class.h"
 #include "text/stemmer.h"
 
 namespace tandem {
@@ -65,6 +69,17 @@ Spelling word_at(std::string_view text, std::size_t begin) {
   return word;
 }
 
+// The bytes of the letter or digit outside ASCII that starts here; 0 if none does.
+std::size_t wide_letter_at(std::string_view text, std::size_t at) {
+  constexpr std::size_t kLongest = 4;
+  if (static_cast<unsigned char>(text[at]) < 0x80) return 0;
+  const std::string_view rest = text.substr(at, kLongest);
+  if (valid_utf8_prefix(rest) == 0) return 0;
+  const auto [code_point, num_bytes] = first_code_point(rest.data());
+  const CharClass kind = class_of(code_point);
+  return kind == CharClass::Letter || kind == CharClass::Number ? num_bytes : 0;
+}
+
 std::string lower_case(std::string_view spelling) {
   std::string word;
   for (std::size_t at = 0; at < spelling.size();) {
@@ -89,6 +104,9 @@ Words WordNumbers::read(std::string_view text) {
     if (length > 0) {
       words.ids.push_back(length <= kMaxShort ? short_word(code, bytes) : long_word(bytes));
       at += bytes.size();
+    } else if (const std::size_t width = tokens_ == RougeTokens::Characters ? wide_letter_at(text, at) : 0; width > 0) {
+      words.ids.push_back(new_word(std::string(text.substr(at, width))));
+      at += width;
     } else {
       if (text[at] == '\n') end_line();
       ++at;
@@ -114,7 +132,8 @@ WordId WordNumbers::long_word(std::string_view spelling) {
 }
 
 WordId WordNumbers::new_word(std::string word) {
-  if (stemming_ == Stemming::Porter && word.size() > 3) word = stem(std::move(word));
+  const bool is_ascii = static_cast<unsigned char>(word.front()) < 0x80;
+  if (stemming_ == Stemming::Porter && word.size() > 3 && is_ascii) word = stem(std::move(word));
   return stems_.try_emplace(std::move(word), static_cast<WordId>(stems_.size())).first->second;
 }
 
@@ -131,6 +150,22 @@ void WordNumbers::make_room() {
   for (const ShortWord& word : words) {
     if (word.code != 0) place_of(word.code) = word;
   }
+}
+
+void LetterCount::add(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const bool is_kept = letter_at(text, at).digit != 0;
+    const std::size_t width = is_kept ? 0 : wide_letter_at(text, at);
+    num_letters_ += is_kept || width > 0 ? 1 : 0;
+    num_dropped_ += width > 0 ? 1 : 0;
+    at += std::max<std::size_t>(width, 1);
+  }
+}
+
+std::string LetterCount::note() const {
+  return str("ROUGE drops ", 100 * num_dropped_ / std::max<std::size_t>(num_letters_, 1),
+             " % of the letters of these texts: by rouge-score's rule, all but a-z and 0-9; --rouge-tokens characters "
+             "counts each of them as a word");
 }
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace tandem {
@@ -19,11 +20,22 @@ struct Words {
 
 enum class Stemming { None, Porter };
 
+// What a word is, besides runs of a-z and 0-9.
+enum class RougeTokens {
+  Words,       // nothing: all other characters are dropped, as by rouge-score
+  Characters,  // each letter or digit of another script, such as a Chinese character
+};
+
+inline std::vector<std::pair<std::string, RougeTokens>> enum_names(RougeTokens) {
+  return {{"words", RougeTokens::Words}, {"characters", RougeTokens::Characters}};
+}
+
 // Numbers the words of texts, tokenized as by rouge-score: runs of a-z and 0-9 after lower-casing; with stemming, words
 // of more than three letters with the same stem have the same number. The numbers stay the same from text to text.
 class WordNumbers {
  public:
-  explicit WordNumbers(Stemming stemming) : stemming_(stemming) {}
+  explicit WordNumbers(Stemming stemming, RougeTokens tokens = RougeTokens::Words)
+      : stemming_(stemming), tokens_(tokens) {}
 
   Words read(std::string_view text);
 
@@ -43,10 +55,24 @@ class WordNumbers {
   void make_room();
 
   Stemming stemming_;
+  RougeTokens tokens_;
   Numbers stems_;
   Numbers long_words_;                                                 // to the number of the stem
   std::vector<ShortWord> short_words_ = std::vector<ShortWord>(1024);  // a hash table, at most half full
   std::size_t num_short_words_ = 0;
+};
+
+// How many letters and digits texts have, and how many of them rouge-score drops: all but a-z and 0-9.
+class LetterCount {
+ public:
+  void add(std::string_view text);
+
+  bool are_most_dropped() const { return 2 * num_dropped_ > num_letters_; }
+  std::string note() const;  // what to tell the user then: "rouge drops 97 % of the letters, ..."
+
+ private:
+  std::size_t num_letters_ = 0;
+  std::size_t num_dropped_ = 0;
 };
 
 }  // namespace tandem

@@ -36,6 +36,7 @@ Precision Accelerator::precision() const { return run_->precision.precision; }
 const BatchPlan& Accelerator::batch_plan() const { return run_->plan; }
 Communicator& Accelerator::comm() { return run_->comm; }
 const std::filesystem::path& Accelerator::folder() const { return run_->place.folder; }
+const RunPlace& Accelerator::place() const { return run_->place; }
 const AcceleratorOptions& Accelerator::options() const { return run_->options; }
 
 EvaluationOptions Accelerator::evaluation(EvaluationOptions options) {
@@ -71,7 +72,21 @@ void Accelerator::begin(SampleSource source) {
   run.begin_monitor();
 }
 
+// Those that the steps of the run reach.
+std::int64_t Accelerator::Run::num_epochs() const {
+  const SamplerState at = source.state();
+  const std::int64_t steps = at.cursor / plan.global_batch() + training->num_steps() - training->step();
+  const std::int64_t per_epoch = std::max<std::int64_t>(source.steps_per_epoch, 1);
+  return std::clamp<std::int64_t>(at.epoch + (steps + per_epoch - 1) / per_epoch, 1, options.training.epochs);
+}
+
 void Accelerator::Run::begin_monitor() {
+  std::vector<std::string> notes = training->notes();
+  if (options.batch.global_batch && *options.batch.global_batch != plan.global_batch()) {
+    notes.push_back(str("global-batch ", plan.global_batch(), " instead of ", *options.batch.global_batch,
+                        ", which was not given and is no multiple of ", plan.batch_size, " x ", plan.num_ranks,
+                        " (batch size x ranks)"));
+  }
   ModelSize size;
   for (const PreparedPart& part : parts) size += size_of(*part.module, *part.optimizer, options.ddp.wire);
   monitor.begin({.batch = plan,
@@ -82,9 +97,9 @@ void Accelerator::Run::begin_monitor() {
                  .num_steps = training->num_steps(),
                  .num_samples = source.num_samples,
                  .steps_per_epoch = source.steps_per_epoch,
-                 .num_epochs = options.training.epochs,
+                 .num_epochs = num_epochs(),
                  .settings = place.settings,
-                 .notes = training->notes()});
+                 .notes = notes});
 }
 
 bool Accelerator::has_next() {

@@ -60,7 +60,9 @@ struct Accelerator::Run {
       : options(std::move(wanted)),
         place(std::move(where)),
         comm(std::move(ranks)),
-        plan(plan_batch(options.batch, comm.world().size)),
+        plan(plan_batch(
+            place.proposes("global-batch") ? with_fitting_batch(options.batch, comm.world().size) : options.batch,
+            comm.world().size)),
         precision(choose_precision(options.precision, facts_of(comm.device()))),
         monitor(comm, place.folder, options.monitor, precision.precision) {}
 
@@ -76,6 +78,7 @@ struct Accelerator::Run {
   void check_parts() const;
   void set_trained(const torch::nn::Module& module, bool is_trained);
   std::vector<TrainedPart> trained_parts();
+  std::int64_t num_epochs() const;
   void begin_monitor();
   void end_update(const PreparedPart& part, double lr, const StepResult& result);
   void show_step();

@@ -1,3 +1,4 @@
+#include <tandem/config.h>
 #include <tandem/error.h>
 #include <tandem/run_options.h>
 
@@ -77,6 +78,18 @@ void validate(const BatchOptions& options) {
   check_product(options, options.accumulate, "accumulate");
   check_product(options, options.shards, "shards");
   check_together(options);
+}
+
+std::vector<GivesWay> gives_way(const BatchOptions&) {
+  return {{.name = "global-batch", .to = {"accumulate", "shards"}}};
+}
+
+BatchOptions with_fitting_batch(BatchOptions options, int num_ranks) {
+  if (!options.global_batch || options.shards) return options;
+  validate(options);
+  const std::int64_t unit = options.batch_size * num_ranks;
+  options.global_batch = std::max<std::int64_t>((*options.global_batch + unit / 2) / unit, 1) * unit;
+  return options;
 }
 
 BatchPlan plan_batch(const BatchOptions& options, int num_ranks) {

@@ -69,5 +69,16 @@ TEST(BatchPlan, RefusesWhatContradictsItself) {
   EXPECT_TRUE(says(error({.batch_size = 1, .shards = 3 << 20}, 5), {"3145728 shards", " | ", "1, 3, 6, 12", "2 more"}));
 }
 
+TEST(BatchPlan, FitsAGlobalBatchThatWasOnlyProposed) {
+  const auto fitting = [](std::int64_t batch_size, std::int64_t global_batch, int ranks) {
+    return with_fitting_batch({.batch_size = batch_size, .global_batch = global_batch}, ranks).global_batch;
+  };
+  EXPECT_EQ(fitting(16, 256, 2), 256);
+  EXPECT_EQ(fitting(16, 256, 3), 240);  // 5 x 48, nearer than 288
+  EXPECT_EQ(fitting(24, 32, 1), 24);
+  EXPECT_EQ(fitting(16, 32, 3), 48);  // at least one micro-batch a rank
+  EXPECT_EQ(with_fitting_batch({.batch_size = 16}, 3).global_batch, std::nullopt);
+}
+
 }  // namespace
 }  // namespace tandem

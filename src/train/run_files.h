@@ -11,4 +11,7 @@ inline constexpr const char* kConfigFile = "config.yaml";
 inline constexpr const char* kEnvironmentFile = "environment.json";
 inline constexpr const char* kCommandsFile = "command.txt";
 
+// Beside the run folders: a link to the one that began last.
+inline constexpr const char* kLatestRun = "latest";
+
 }  // namespace tandem

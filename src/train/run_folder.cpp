@@ -16,15 +16,15 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "monitor/append_file.h"
+#include "train/find_run.h"
 #include "train/run_environment.h"
 #include "train/run_files.h"
+#include "train/typed_command.h"
 
 namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kLatest = "latest";
 
 [[noreturn]] void fail_to_make(const fs::path& folder, const std::string& why) {
   fail(ErrorKind::Data, str("run folder: cannot create ", folder, ": ", why),
@@ -81,11 +81,11 @@ fs::path find_run(const fs::path& run_dir, const std::string& name) {
 
 fs::path choose_folder(const RunRequest& request, const WorkerEnv& env, const fs::path& run_dir, WallTime now) {
   const std::string& name = request.options.name;
-  if (request.resume().from == ResumeRequest::From::Latest) return find_run(run_dir, name.empty() ? kLatest : name);
+  if (request.resume().from == ResumeRequest::From::Latest) return find_run(run_dir, name.empty() ? kLatestRun : name);
   const std::string program = plain_name(request.program);
   const std::string known_name = name.empty() ? name_by_launcher(env, program) : name;
   // torchrun without an id: the previous attempt has set `latest`.
-  if (known_name.empty() && env.restart_count > 0) return find_run(run_dir, kLatest);
+  if (known_name.empty() && env.restart_count > 0) return find_run(run_dir, kLatestRun);
 
   std::error_code error;
   fs::create_directories(run_dir, error);
@@ -97,8 +97,8 @@ fs::path choose_folder(const RunRequest& request, const WorkerEnv& env, const fs
 
 // Only a convenience: without symbolic links, or if `latest` is not a link, there is none.
 void point_latest_to(const fs::path& folder) {
-  const fs::path latest = folder.parent_path() / kLatest;
-  const fs::path temporary = folder.parent_path() / str('.', kLatest, '-', ::getpid());
+  const fs::path latest = folder.parent_path() / kLatestRun;
+  const fs::path temporary = folder.parent_path() / str('.', kLatestRun, '-', ::getpid());
   std::error_code error;
   if (latest == folder || (fs::exists(fs::symlink_status(latest, error)) && !fs::is_symlink(latest, error))) return;
   fs::remove(temporary, error);
@@ -141,7 +141,8 @@ void set_resume(const RunRequest& request, const std::string& resume) {
 std::string reusable_config(const RunRequest& request) {
   std::vector<Field> fields = request.fields;
   std::erase_if(fields, [&](const Field& field) {
-    return field.name == "name" || (field.name == "resume" && request.resume().from == ResumeRequest::From::Latest);
+    return field.name == "name" || field.name == "detach" ||
+           (field.name == "resume" && request.resume().from == ResumeRequest::From::Latest);
   });
   return config_yaml(fields);
 }
@@ -154,27 +155,46 @@ std::string device_flag(const std::vector<std::string>& devices) {
 }
 
 // A command for a shell that starts the same ranks. A program that launched itself needs no launcher.
-std::string paste_text(std::span<const std::string> command, const WorkerEnv& env) {
+std::string paste_text(const std::string& program, std::span<const std::string> words, const WorkerEnv& env) {
+  const std::string command = words.empty() ? program : str(program, ' ', command_line(words));
   const bool by_launcher = env.is_launched && env.run_folder.empty();
-  if (!by_launcher) return command_line(command);
-  return str("tandem run -n ", env.world.local_size, device_flag(env.devices), ' ', command_line(command));
+  if (!by_launcher) return command;
+  return str("tandem run -n ", env.world.local_size, device_flag(env.devices), ' ', command);
 }
 
 std::string start_line(const RunRequest& request, const WorkerEnv& env, WallTime now) {
   const std::string restart = env.restart_count > 0 ? str(", restart ", env.restart_count) : "";
-  return str(paste_text(request.command, env), "  # ", utc_text(now), restart, '\n');
+  const std::span<const std::string> words = request.command;
+  return str(paste_text(shell_quoted(words.front()), words.subspan(1), env), "  # ", utc_text(now), restart, '\n');
 }
 
-std::vector<std::string> without_flag(const std::vector<std::string>& words, const std::string& flag) {
-  std::vector<std::string> rest;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == flag) {
-      ++i;  // its value
-    } else if (!words[i].starts_with(flag + "=")) {
-      rest.push_back(words[i]);
-    }
-  }
-  return rest;
+std::string given_text(std::span<const Field> fields, const char* name) {
+  const auto field = std::ranges::find(fields, name, &Field::name);
+  const Written value = field == fields.end() ? Written() : field->get();
+  const auto* text = std::get_if<std::string>(&value);
+  return text == nullptr ? "" : *text;
+}
+
+// The run whose settings --resume continues with; empty: none.
+fs::path run_to_continue(std::span<const Field> given, const WorkerEnv& env) {
+  const std::string resume = given_text(given, "resume");
+  const ResumeRequest request = resume.empty() ? ResumeRequest() : parse_resume(resume);
+  if (request.from == ResumeRequest::From::Path) return run_of(request.path);
+  if (request.from != ResumeRequest::From::Latest) return {};
+  if (!env.run_folder.empty()) return env.run_folder;
+  if (const auto first = env.restart_count > 0 ? first_choice(env) : std::nullopt) return first->folder;
+  const std::string name = given_text(given, "name");
+  return fs::path(given_text(given, "run-dir")) / (name.empty() ? kLatestRun : name);
+}
+
+// The highest folder of the path that does not exist; empty: all do.
+fs::path first_missing(const fs::path& path) {
+  std::error_code unknown;
+  fs::path missing;
+  for (fs::path folder = path; !fs::exists(folder, unknown) && folder.has_relative_path();
+       folder = folder.parent_path())
+    missing = folder;
+  return missing;
 }
 
 }  // namespace
@@ -184,7 +204,8 @@ void validate(const RunOptions& o) {
   if (std::ranges::any_of(o.name, [](unsigned char c) { return std::iscntrl(c) != 0; })) {
     fail(ErrorKind::Config, "name contains a control character", "use letters, digits, '-', '_' and '.'");
   }
-  const bool is_place = o.name.find('/') != std::string::npos || o.name == "." || o.name == ".." || o.name == kLatest;
+  const bool is_place =
+      o.name.find('/') != std::string::npos || o.name == "." || o.name == ".." || o.name == kLatestRun;
   if (is_place) {
     fail(ErrorKind::Config, str("name is '", o.name, "', which is not a valid folder name"),
          "give a name without '/'; --run-dir sets the parent folder");
@@ -192,10 +213,30 @@ void validate(const RunOptions& o) {
 }
 
 ResumeRequest RunRequest::resume() const {
-  const auto found = std::ranges::find(fields, "resume", &Field::name);
-  const Written value = found == fields.end() ? Written() : found->get();
-  const auto* text = std::get_if<std::string>(&value);
-  return text == nullptr ? ResumeRequest() : parse_resume(*text);
+  const std::string text = given_text(fields, "resume");
+  return text.empty() ? ResumeRequest() : parse_resume(text);
+}
+
+std::optional<EarlierSettings> earlier_settings(std::span<const Field> given, const WorkerEnv& env) {
+  const fs::path run = run_to_continue(given, env);
+  std::error_code missing;
+  if (run.empty() || !fs::exists(run / kConfigFile, missing)) return std::nullopt;
+  EarlierSettings earlier{run / kConfigFile, {"name", "run-dir", "resume", "json"}};
+  const bool by_launcher = env.is_launched && env.run_folder.empty();
+  if (by_launcher) earlier.left_out.insert(earlier.left_out.end(), {"nproc", "device"});
+  return earlier;
+}
+
+NewFolders::NewFolders(const RunOptions& options)
+    : first_(first_missing(whole_path(options.run_dir / options.name))), is_named_(!options.name.empty()) {}
+
+void NewFolders::remove_if_empty(const fs::path& folder) const {
+  if (is_named_ && first_.empty()) return;
+  std::error_code not_empty;
+  fs::remove(folder / kCheckpointsFolder, not_empty);
+  for (fs::path path = folder; fs::remove(path, not_empty) && !first_.empty() && path != first_;) {
+    path = path.parent_path();
+  }
 }
 
 fs::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now) {
@@ -205,7 +246,7 @@ fs::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTi
   }
   const fs::path run_dir = fs::absolute(request.options.run_dir);
   if (request.resume().from == ResumeRequest::From::LatestWeights) {
-    set_resume(request, resume_text({ResumeRequest::From::Weights, find_run(run_dir, kLatest)}));
+    set_resume(request, resume_text({ResumeRequest::From::Weights, find_run(run_dir, kLatestRun)}));
   }
   fs::path folder = env.run_folder.empty() ? choose_folder(request, env, run_dir, now) : fs::path(env.run_folder);
   if (env.max_restarts > 0) remember_choice(env, {folder, resume_text(request.resume())});
@@ -231,9 +272,11 @@ Fd lock_run_folder(const fs::path& folder) {
 }
 
 std::string resume_command(const fs::path& folder, const RunRequest& request, const WorkerEnv& env) {
-  std::vector<std::string> words = without_flag(without_flag(request.command, "--name"), "--resume");
-  words.insert(words.end(), {"--name", folder.filename(), "--resume", "latest"});
-  return paste_text(words, env);
+  std::vector<std::string> flags(request.command.begin() + 1, request.command.begin() + request.first_flag);
+  const fs::path& run_dir = request.options.run_dir;
+  if (run_dir != RunOptions().run_dir) flags.insert(flags.end(), {"--run-dir", run_dir});
+  flags.insert(flags.end(), {"--name", folder.filename(), "--resume", "latest"});
+  return paste_text(typed_program(request.command.front()), flags, env);
 }
 
 }  // namespace tandem

@@ -1,10 +1,13 @@
 #pragma once
 
-#include <tandem/detail/field.h>
+#include <tandem/config.h>
 #include <tandem/run_options.h>
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,9 +23,14 @@ struct RunRequest {
   std::vector<std::string> command;  // as it was executed
   const RunOptions& options;         // the fields refer to them
   std::vector<Field> fields;         // all settings; one named "resume" is --resume
+  std::size_t first_flag = 1;        // in the command, after the subcommands
 
   ResumeRequest resume() const;  // Auto if there is no such setting
 };
+
+// The settings of the run that --resume continues (latest, or the path of a run), so that they need not be given again:
+// those of its last start, but for what belonged to that start. Under a launcher of the user's, the ranks are his.
+std::optional<EarlierSettings> earlier_settings(std::span<const Field> given, const WorkerEnv& env);
 
 using WallTime = std::chrono::system_clock::time_point;
 
@@ -39,10 +47,23 @@ std::filesystem::path make_run_folder(const RunRequest& request, const WorkerEnv
 void record_start(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env,
                   const std::vector<std::string>& devices, WallTime now);
 
+// The folders that make_run_folder is going to create; make this before it.
+class NewFolders {
+ public:
+  explicit NewFolders(const RunOptions& options);
+
+  // For a run that did not begin.
+  void remove_if_empty(const std::filesystem::path& folder) const;
+
+ private:
+  std::filesystem::path first_;  // the highest one, if the name of the run is known
+  bool is_named_;
+};
+
 // Locks the folder as long as the result lives. An Error if another run has locked it.
 Fd lock_run_folder(const std::filesystem::path& folder);
 
-// The shell command that resumes the run of that folder, on the same ranks.
+// The shell command that resumes the run of that folder, with its settings and on the same ranks.
 std::string resume_command(const std::filesystem::path& folder, const RunRequest& request, const WorkerEnv& env);
 
 }  // namespace tandem

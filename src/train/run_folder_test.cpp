@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <tandem/config.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
@@ -253,9 +254,74 @@ TEST_F(RunFolder, BelongsToOneRunAtATime) {
 
 TEST_F(RunFolder, OfAStoppedRunIsNamedByTheCommandThatGoesOn) {
   options_.run.name = "first";
-  EXPECT_EQ(
-      resume_command(make(), {"toy", {"./toy", "--name=old", "--resume", "no", "--lr", "2"}, options_.run, {}}, {}),
-      "./toy --lr 2 --name first --resume latest");
+  const RunOptions plain{.name = "first"};
+  const auto command = [&](const RunOptions& run, const WorkerEnv& env) {
+    return resume_command(make(), {"toy", {"./toy", "train", "--name=old", "--lr", "2"}, run, {}, 2}, env);
+  };
+  EXPECT_EQ(command(plain, {}), "./toy train --name first --resume latest");
+  EXPECT_EQ(command(options_.run, {}), str("./toy train --run-dir ", runs_, " --name first --resume latest"));
+  const WorkerEnv two{.world = {.size = 2, .local_size = 2}, .is_launched = true};
+  EXPECT_EQ(command(plain, two), "tandem run -n 2 ./toy train --name first --resume latest");
+}
+
+TEST_F(RunFolder, HasTheSettingsThatTheRunContinuesWith) {
+  options_.run.name = "first";
+  options_.lr = 0.5;
+  record(make());
+  const auto earlier = [&](const Lines& args, const WorkerEnv& env = {}) {
+    ToyOptions given;
+    const std::vector<Field> fields = load_config(given, args, {"toy", "", "", {}}).fields;
+    return earlier_settings(fields, env);
+  };
+  const std::string runs = runs_.native();
+  const std::string here = "--run-dir=" + runs;
+  EXPECT_EQ(earlier({here, "--resume", "latest"})->file, runs_ / "latest/config.yaml");
+  EXPECT_EQ(earlier({here, "--resume", "latest", "--name", "first"})->file, runs_ / "first/config.yaml");
+  EXPECT_EQ(earlier({"--resume", runs})->file, runs_ / "latest/config.yaml");
+  EXPECT_EQ(earlier({"--resume", runs + "/first/checkpoints"})->file, runs_ / "first/config.yaml");
+  EXPECT_EQ(earlier({"--resume", "latest"}, {.run_folder = runs + "/first"})->file, runs_ / "first/config.yaml");
+  for (const char* resume : {"auto", "no", "weights"}) EXPECT_EQ(earlier({here, "--resume", resume}), std::nullopt);
+  EXPECT_EQ(earlier({here, "--resume", "latest", "--name", "other"}), std::nullopt);
+  const auto ranks = [&](const WorkerEnv& env) {
+    return std::ranges::count(earlier({here, "--resume", "latest"}, env)->left_out, "nproc");
+  };
+  EXPECT_EQ(ranks({}), 0);
+  EXPECT_EQ(ranks({.is_launched = true}), 1);  // by the user, who chose the ranks
+}
+
+TEST_F(RunFolder, ThatWasMadeForARunThatDidNotBeginIsRemoved) {
+  const NewFolders all(options_.run);
+  const fs::path folder = make();
+  fs::create_directory(folder / "checkpoints");
+  all.remove_if_empty(folder);
+  EXPECT_FALSE(fs::exists(runs_.parent_path()));
+  EXPECT_TRUE(fs::exists(temporary_.path()));
+
+  fs::create_directories(runs_);
+  const NewFolders one(options_.run);
+  one.remove_if_empty(make());
+  EXPECT_TRUE(fs::is_empty(runs_));
+}
+
+TEST_F(RunFolder, ThatWasThereOrHasSomethingInItIsNotRemoved) {
+  options_.run.name = "first";
+  fs::create_directories(runs_ / "first");
+  const NewFolders none(options_.run);
+  none.remove_if_empty(make());
+  EXPECT_TRUE(fs::exists(runs_ / "first"));
+  options_.run.name = "second";
+  const NewFolders second(options_.run);
+  make();
+  temporary_.add("deep/runs/second/logs/rank0.log");
+  second.remove_if_empty(runs_ / "second");
+  EXPECT_TRUE(fs::exists(runs_ / "second/logs/rank0.log"));
+}
+
+TEST_F(RunFolder, HoldsNothingThatWouldDetachTheNextRun) {
+  options_.run.ranks.detach = true;
+  const fs::path folder = make();
+  record(folder);
+  EXPECT_FALSE(taken_again(folder).run.ranks.detach);
 }
 
 }  // namespace

@@ -310,12 +310,15 @@ void RunMonitor::end(const RunResult& result) {
   const std::vector<Bytes> memory = gather(comm_, highest_memory(comm_.device()));
   if (!is_main()) return;
 
+  // Without a result, that of a run that has ended is its last loss; one that was stopped has none yet.
+  const bool has_ended = result.why_stopped.empty();
   EventFields values = result.values;
-  if (values.empty() && all_.num_steps > 0) values = {{"loss", last_loss_}};
+  if (values.empty() && all_.num_steps > 0) values = {{has_ended ? "loss" : "train_loss", last_loss_}};
   const double seconds = seconds_of(screen_.now() - begin_);
   progress_->finish();
   print(trim(end_text({.num_ranks = comm_.world().size,
                        .num_steps = all_.num_steps,
+                       .last_step = step_,
                        .seconds = seconds,
                        .num_skipped = num_skipped_,
                        .why_stopped = result.why_stopped,
@@ -329,7 +332,9 @@ void RunMonitor::end(const RunResult& result) {
                        .next = result.next})));
 
   const EventFields fields = merge({{"steps", step_},
-                                    {"loss", last_loss_},
+                                    {"steps_since_start", all_.num_steps},
+                                    {"loss", std::numeric_limits<double>::quiet_NaN()},
+                                    {"train_loss", last_loss_},
                                     {"seconds", seconds},
                                     {"folder", folder_.native()},
                                     {"why_stopped", result.why_stopped}},

@@ -134,7 +134,7 @@ an epoch is only 3 steps on 2 ranks: launching several ranks costs more time tha
 step 4/6 | epoch 2/2 | loss 3.5000 | norm 0.50 | lr 1.0e-03 | 250 ms | 2.00k tok/s | 2 ranks | eta 1s
 a line of the user's
 step 6/6 | epoch 2/2 | loss 3.0000 | norm 0.50 | lr 1.0e-03 | 250 ms | 2.00k tok/s | 2 ranks | eta 0s
-done      3 steps in 2s on 2 ranks; stopped early: SIGTERM
+done      6 steps, of which 3 in 2s on 2 ranks; stopped early: SIGTERM
 result    loss 3.1250, rouge1 0.4124, samples 12
 baseline  an untrained model: loss 10.820
 replicas  equal to the bit on all ranks after step 6
@@ -173,7 +173,7 @@ TEST(RunMonitor, WritesWhatHappenedIntoItsFolder) {
 {"time":"TIME","event":"step","step":2,"epoch":1,"loss":3.25,"norm":0.5,"lr":0.001,"seconds":0.25,"per_second":2000.0,)"
       R"("data_wait":0.0625,"peers_wait":0.0}
 {"time":"TIME","event":"log","step":2,"eval/loss":3.125,"eval/text":"bonjour"}
-{"time":"TIME","event":"end","steps":2,"seconds":0.5,"folder":"FOLDER","why_stopped":"","loss":3.25}
+{"time":"TIME","event":"end","steps":2,"steps_since_start":2,"train_loss":3.25,"seconds":0.5,"folder":"FOLDER","why_stopped":"","loss":3.25}
 )");
 }
 
@@ -246,10 +246,30 @@ TEST(RunMonitor, GivesTheResultAsJsonAndTheRestToTheErrorStream) {
   monitor.end_step(step_end(2.5));
   monitor.end({.values = {{"rouge1", 0.41237}}, .why_stopped = "--stop-at"});
   EXPECT_EQ(screen.output(),
-            R"({"steps":1,"loss":2.5,"seconds":0.5,"folder":"","why_stopped":"--stop-at","rouge1":0.41237})"
+            R"({"steps":1,"steps_since_start":1,"loss":null,"train_loss":2.5,"seconds":0.5,"folder":"",)"
+            R"("why_stopped":"--stop-at","rouge1":0.41237})"
             "\n");
   EXPECT_NE(screen.error().find("step 1/2 | loss 2.5000"), std::string::npos) << screen.error();
   EXPECT_NE(screen.error().find("\nresult    rouge1 0.4124\n"), std::string::npos) << screen.error();
+}
+
+TEST(RunMonitor, OfAResumedRunSaysTheSameStepsOnTheScreenAndAsJson) {
+  const SharedFolder folder;
+  Communicator comm = Communicator::join();
+  TestScreen screen(folder / "screen");
+  RunMonitor monitor(comm, {}, {.json = true}, Precision::Fp32, screen.screen());
+  RunPlan plan = plan_of(5, 1);
+  plan.first_step = 3;
+  monitor.begin(plan);
+  screen.pass(2s);
+  monitor.end_step(step_end(2.5));
+  monitor.end({.why_stopped = "--stop-at"});  // no loss is the result yet
+  EXPECT_EQ(screen.output(), R"({"steps":4,"steps_since_start":1,"loss":null,"seconds":2.0,"folder":"",)"
+                             R"("why_stopped":"--stop-at","train_loss":2.5})"
+                             "\n");
+  EXPECT_NE(screen.error().find("\ndone      4 steps, of which 1 in 2s on 1 rank; "), std::string::npos)
+      << screen.error();
+  EXPECT_NE(screen.error().find("\nresult    train_loss 2.5000\n"), std::string::npos) << screen.error();
 }
 
 TEST(RunMonitor, OfARunThatWasDoneHasNoResult) {
@@ -261,7 +281,8 @@ TEST(RunMonitor, OfARunThatWasDoneHasNoResult) {
   plan.first_step = 2;
   monitor.begin(plan);
   monitor.end({});
-  EXPECT_EQ(screen.output(), R"({"steps":2,"loss":null,"seconds":0.0,"folder":"","why_stopped":""})"
+  EXPECT_EQ(screen.output(), R"({"steps":2,"steps_since_start":0,"loss":null,"train_loss":null,"seconds":0.0,)"
+                             R"("folder":"","why_stopped":""})"
                              "\n");
   EXPECT_EQ(screen.error().find("result"), std::string::npos) << screen.error();
 }

@@ -6,6 +6,7 @@
 #include <torch/utils.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -88,6 +89,46 @@ std::filesystem::path open_run_folder(const RunRequest& request, const WorkerEnv
   return comm.all_gather_bytes(is_main ? make_run_folder(request, env, now).native() : "").front();
 }
 
+// A host that does not see the folder of the run that is resumed does not have its settings.
+void check_same_settings(const RunRequest& request, Communicator& comm) {
+  if (comm.world().num_nodes == 1 || request.resume().is_new_run()) return;
+  const std::vector<std::string> settings = comm.all_gather_bytes(config_yaml(request.fields));
+  if (std::ranges::count(settings, settings.front()) == std::ssize(settings)) return;
+  fail(ErrorKind::Config, "resume: the settings of the hosts differ",
+       "start with the same flags on each, and share the folder of the run, or give all of its settings as flags");
+}
+
+// A run that does not begin leaves no empty folder behind.
+void train_in_folder(const RunRequest& request, const WorkerEnv& env, Communicator comm,
+                     const AcceleratorOptions& options, const std::function<void(Accelerator&)>& body) {
+  check_same_settings(request, comm);
+  const WallTime now = std::chrono::system_clock::now();
+  const NewFolders new_folders(request.options);
+  const std::filesystem::path folder = open_run_folder(request, env, now, comm);
+  const bool is_main = comm.world().is_main();
+  const Fd lock = is_main ? lock_run_folder(folder) : Fd();
+  const std::vector<std::string> devices = comm.all_gather_bytes(comm.device().str());
+  bool has_begun = false;
+  RunPlace place{.folder = folder,
+                 .settings = config_table(request.fields),
+                 .resume_command = resume_command(folder, request, env),
+                 .record_start = [&] {
+                   record_start(folder, request, env, devices, now);
+                   has_begun = true;
+                 }};
+  for (const Field& field : request.fields) {
+    if (field.is_proposed()) place.proposed.push_back(field.name);
+  }
+  try {
+    Accelerator accelerator(std::move(comm), options, place);
+    body(accelerator);
+    accelerator.close();
+  } catch (...) {
+    if (is_main && !has_begun) new_folders.remove_if_empty(folder);
+    throw;
+  }
+}
+
 // The folder is created before the ranks, since the launcher writes their output into it.
 Variables prepare_launch(const RunRequest& request, const WorkerEnv& env) {
   if (!kTorchHasCuda) note_device(request.options.ranks, env, true);
@@ -128,9 +169,10 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
   return code_of([&](std::string& where) {
     const WorkerEnv env = read_worker_env();
     if (env.is_launched) where = place_text(env.world);
-    const LoadedConfig loaded = load_fields(options.fields, command.flags(), program, options.validate);
+    const LoadedConfig loaded = load_fields(options.fields, command.flags(), program, options.validate,
+                                            [&](std::span<const Field> given) { return earlier_settings(given, env); });
     if (loaded.text) return print(*loaded.text);
-    const RunRequest request{program.name, command.words, options.accelerator.run, loaded.fields};
+    const RunRequest request{program.name, command.words, options.accelerator.run, loaded.fields, command.first_flag};
     launch_if_needed(options.accelerator.run.ranks, command.words, env, [&] { return prepare_launch(request, env); });
     if (!env.is_launched) share_cores(command.words);
     std::signal(SIGPIPE, SIG_IGN);  // a closed output must not end hours of training
@@ -138,17 +180,7 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
     keep_freed_memory();
     Communicator comm = Communicator::join(options.accelerator.comm);
     note_device(options.accelerator.run.ranks, env, comm.device().is_cpu());
-    const WallTime now = std::chrono::system_clock::now();
-    const std::filesystem::path folder = open_run_folder(request, env, now, comm);
-    const Fd lock = comm.world().is_main() ? lock_run_folder(folder) : Fd();
-    const std::vector<std::string> devices = comm.all_gather_bytes(comm.device().str());
-    Accelerator accelerator(std::move(comm), options.accelerator,
-                            {.folder = folder,
-                             .settings = config_table(loaded.fields),
-                             .resume_command = resume_command(folder, request, env),
-                             .record_start = [&] { record_start(folder, request, env, devices, now); }});
-    body(accelerator);
-    accelerator.close();
+    train_in_folder(request, env, std::move(comm), options.accelerator, body);
   });
 }
 

@@ -62,6 +62,7 @@ std::vector<std::string> launch_command(const fs::path& launcher, const fs::path
   std::vector<std::string> words = {launcher, "run"};
   if (options.nproc) words.insert(words.end(), {"--nproc", str(*options.nproc)});
   const bool is_auto = options.device == kAuto;
+  if (options.detach) words.emplace_back("--detach");
   if (!is_auto || !kTorchHasCuda) words.insert(words.end(), {"--device", is_auto ? "cpu" : options.device});
   words.push_back(program);
   words.insert(words.end(), command.begin() + 1, command.end());
@@ -121,7 +122,7 @@ std::string device_note(const RankOptions& options, const WorkerEnv& env, bool i
 
 bool needs_launcher(const RankOptions& options, const std::vector<std::string>& visible_gpus) {
   const DevicePlan plan = plan_devices(options.device, options.nproc, true, visible_gpus);
-  return plan.num_ranks > 1 || options.device != kAuto || is_launcher_told();
+  return plan.num_ranks > 1 || options.detach || options.device != kAuto || is_launcher_told();
 }
 
 fs::path find_launcher(const fs::path& program, const std::vector<fs::path>& path_folders) {

@@ -11,10 +11,10 @@
 
 namespace tandem {
 
-// If the program was started without a launcher and its options need one (several ranks, or a device), replaces this
-// process by `tandem run` with the same program and arguments (`command`). Before that, `prepare` is called once and
-// returns environment variables for the ranks. Otherwise returns; options that contradict those of the launcher are an
-// Error.
+// If the program was started without a launcher and its options need one (several ranks, a device, or --detach),
+// replaces this process by `tandem run` with the same program and arguments (`command`). Before that, `prepare` is
+// called once and returns environment variables for the ranks. Otherwise returns; options that contradict those of the
+// launcher are an Error.
 void launch_if_needed(const RankOptions& options, const std::vector<std::string>& command, const WorkerEnv& env,
                       const std::function<Variables()>& prepare);
 

@@ -19,6 +19,7 @@ TEST(NeedsLauncher, WhereMoreThanOneRankOrADeviceIsWanted) {
   EXPECT_TRUE(needs_launcher({.nproc = 2}, {}));
   EXPECT_TRUE(needs_launcher({}, kTwoGpus));
   EXPECT_TRUE(needs_launcher({.device = "cpu"}, {}));
+  EXPECT_TRUE(needs_launcher({.detach = true}, {}));
   EXPECT_TRUE(needs_launcher({.nproc = 1, .device = "1"}, kTwoGpus));
 }
 

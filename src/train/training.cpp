@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <tandem/batch_norm.h>
+#include <tandem/config.h>
 #include <tandem/ddp.h>
 #include <tandem/error.h>
 #include <tandem/training.h>
@@ -18,6 +19,7 @@
 #include "base/worker_env.h"
 #include "checkpoint/folder.h"
 #include "train/compare_samples.h"
+#include "train/find_run.h"
 #include "train/resume.h"
 #include "train/run_files.h"
 #include "train/run_state.h"
@@ -44,16 +46,17 @@ fs::path checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) 
   return found.path.value_or(fs::path());
 }
 
-// In a folder of checkpoints or a run folder.
+// In a folder of checkpoints, a run folder, or the latest of a folder of runs.
 fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& notes) {
-  const fs::path inner = folder / kCheckpointsFolder;
+  const fs::path run = latest_if_runs(folder);
   std::error_code unknown;
-  fs::path path = checkpoint_in(fs::is_directory(inner, unknown) ? inner : folder, notes);
+  const bool is_run = fs::is_directory(run / kCheckpointsFolder, unknown);
+  fs::path path = checkpoint_in(is_run ? run / kCheckpointsFolder : run, notes);
   if (path.empty()) {
     fail(ErrorKind::Checkpoint,
          str("resume: no complete checkpoint found in '", folder, "'", notes.empty() ? "" : str("; ", notes.back())),
          "--resume takes auto (starts a new run if there is none), latest, no, a checkpoint, a folder of checkpoints, "
-         "or weights:PATH");
+         "a run, a folder of runs, or weights:PATH");
   }
   return path;
 }
@@ -158,6 +161,8 @@ void validate(const TrainingOptions& o) {
   check_duration("stop-at", o.stop_at.value_or(std::chrono::minutes(1)), std::chrono::milliseconds(0));
   check_range("keep-last", o.retention.keep_last, 0, kMostCount);
 }
+
+std::vector<GivesWay> gives_way(const TrainingOptions&) { return {{.name = "max-steps", .to = {"epochs"}}}; }
 
 struct Training::Run {
   RunState state;

@@ -37,6 +37,8 @@ TABLES = {
         "train.csv, row 2 (line 2), column 'dialogue': the quote that opens on line 2 is never closed",
     "id,dialogue,summary\n1,a\n": "train.csv, row 2 (line 2): 2 fields for 3 columns, none for column 'summary'",
     "dialogue,summary\na,b\nc,d\n": "train.csv has 2 rows, too few to hold some out",
+    "dialogue,summary\n甲：你好，乙。,问好\n".encode("gb18030"): "train.csv is Chinese text in GBK or GB18030, not UTF-8",
+    "dialogue,summary\na,b\n".encode("utf-16"): "train.csv is UTF-16, not UTF-8",
 }
 
 # The same of commands, which find the files of make_files().
@@ -49,6 +51,12 @@ REFUSED = {
         "there is no folder 'gpt2', and no such model in the cache of Hugging Face or /kaggle/input",
     "train --preset demo --init gpt2-dialogues --tokenizer other":
         "the tokenizer in other has 1000 tokens, and the model in gpt2-dialogues knows 512",
+    "train --preset demo --init pickled":
+        "pickled has pytorch_model.bin and no model.safetensors: pickled weights can run any code, and are not read",
+    "train --preset demo --init several": "there are 2 models in several: several/a, several/b",
+    "train --preset demo --tokenizer other --vocabulary 300": "both --vocabulary and --tokenizer are given",
+    "train --preset demo --train rows.csv --encoding klingon": "encoding is 'klingon', which iconv does not know (--encoding)",
+    "train --preset demo --train bytes.csv --encoding gb18030": "bytes.csv is not in the encoding gb18030: see byte 21, on line 2",
     "tokenizer encode --tokenizer nowhere": "tokenizer: nowhere has neither tokenizer.json nor vocab.json with merges.txt",
     "export --from nowhere --output new": "there is no model in nowhere",
     "evaluate --from runs/stopped": "there is no complete checkpoint in FOLDER/checkpoints",
@@ -56,9 +64,9 @@ REFUSED = {
     "export --from runs/whole --output gpt2-dialogues": "output is gpt2-dialogues, which exists already (--output)",
     "train --train rows.csv --valid rows.csv --vocabulary 257 --context 30 --marker = --prefix 'Summarize this, if you please:'":
         "prefix and marker are 31 tokens, and the context is 30",
-    "train --preset guide --train rows.csv --valid rows.csv --init gpt2-dialogues --max-steps 31":
+    "train --preset guide --train rows.csv --valid rows.csv --init gpt2-dialogues --max-steps 31 --warmup-steps 100":
         "warmup-steps is 100, but the run has only 31 steps",
-    "train --preset guide --train rows.csv --valid rows.csv --init gpt2-dialogues --nproc 3":
+    "train --preset guide --train rows.csv --valid rows.csv --init gpt2-dialogues --nproc 3 --global-batch 256":
         "a global batch of 256 is no multiple of 16 x 3 (batch size x ranks)",
 }
 
@@ -131,6 +139,10 @@ class SummarizeDoc(LaunchTest):
     def make_files(self):
         self.write("rows.csv", ROWS)
         self.write("words.txt", WORDS)
+        (self.folder / "bytes.csv").write_bytes(b"dialogue,summary\nabc,\xff\xff\n")
+        for name in ("pickled/config.json", "pickled/pytorch_model.bin", "several/a/config.json", "several/b/config.json"):
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            self.write(name, "{}")
         self.result(*TRAIN, "--name", "whole")
         for words in (["export", "--from", "runs/whole", "--output", "gpt2-dialogues"],
                       ["tokenizer", "train", "--size", "1000", "--min-count", "1", "--output", "other", "words.txt"]):
@@ -151,7 +163,7 @@ class SummarizeDoc(LaunchTest):
 
     def test_its_errors_are_said_of_bad_tables(self):
         for table, message in TABLES.items():
-            self.write("train.csv", table)
+            (self.folder / "train.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
             self.assert_says(["train", "--preset", "demo", "--train", "train.csv"], message)
 
     def test_its_errors_are_said_of_bad_commands(self):

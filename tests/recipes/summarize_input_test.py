@@ -154,7 +154,7 @@ class Tokenizers(SummarizeTest):
         (self.folder / "empty").mkdir()
         for name in ("empty", "missing"):
             facts = (name, "tokenizer.json", "vocab.json", "merges.txt")
-            self.assert_train_refused(("--train", "train.csv", "--tokenizer", name, *SHAPE), 8, facts, ())
+            self.assert_train_refused(("--train", "train.csv", "--tokenizer", name, *SHAPE[:-2]), 8, facts, ())
             self.assert_refused(("tokenizer", "encode", "--tokenizer", name), 8, facts, (), input="a\n")
 
     def test_without_an_end_of_text_are_refused(self):
@@ -164,7 +164,7 @@ class Tokenizers(SummarizeTest):
         path.write_text(json.dumps({**whole, "added_tokens": []}))
         facts, hint = ("<|endoftext|>",), ("`tandem summarize tokenizer train`",)
         self.assert_train_refused(("--train", "train.csv", "--init", "hf"), 8, facts, hint)
-        self.assert_train_refused(("--train", "train.csv", "--tokenizer", "hf", *SHAPE), 8, facts, hint)
+        self.assert_train_refused(("--train", "train.csv", "--tokenizer", "hf", *SHAPE[:-2]), 8, facts, hint)
         self.assert_refused(("predict", "--from", "hf", "--test", "train.csv"), 8, facts, hint)
 
     def test_are_written_whole_or_not_at_all(self):
@@ -366,7 +366,7 @@ class Words(SummarizeTest):
         self.assert_refused(("score", "missing.csv"), 8, ("missing.csv", "No such file or directory"), ())
 
     def test_that_are_no_preset_get_the_nearest_one(self):
-        self.assert_refused(("train", "--preset", "dmeo"), 2, ("--preset", "'dmeo'", "demo, guide"), ("did you mean demo?",))
+        self.assert_refused(("train", "--preset", "dmeo"), 2, ("--preset", "'dmeo'", "demo, small, guide"), ("did you mean demo?",))
         self.write("run.yaml", "lr: 1\npreset: guid\n")
         self.assert_refused(("train", "--config", "run.yaml"), 3, ("run.yaml:2", "'guid'"), ("did you mean guide?",))
 

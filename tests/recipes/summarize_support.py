@@ -78,9 +78,8 @@ class SummarizeTest(LaunchTest):
         self.assertEqual(files_in(self.tiny), tiny)
 
     def assert_train_refused(self, words: tuple, code: int, facts: tuple, hint: tuple, **options) -> None:
-        """The same of a training, which may leave an empty folder."""
-        (self.folder / "runs" / "refused").mkdir(parents=True, exist_ok=True)
-        words = ("train", *words, *SHORT, "--name", "refused")
+        """The same of a training."""
+        words = ("train", *words, *SHORT)
         self.assert_refused(words, code, (*facts, "[rank 0 of 1]"), hint, **options)
 
     def copy_of_hf(self, name: str) -> pathlib.Path:

@@ -12,6 +12,14 @@
 
 namespace tandem {
 
+// If one of the settings `to` is given and `name` is not, `name` loses the value of a preset. A struct lists these in a
+// function `std::vector<GivesWay> gives_way(const BatchOptions&)` beside it.
+struct GivesWay {
+  std::string name;
+  std::vector<std::string> to;
+  std::string if_both = {};  // if `name` is given too, an Error with this hint; empty: both may be given
+};
+
 // One setting of a configuration, type-erased, for flags, files, help and the printed table.
 struct Field {
   std::string name;                  // dotted: "optimizer.lr"
@@ -27,10 +35,16 @@ struct Field {
   std::function<Written()> get;
   std::function<bool(const Written&)> set;  // false: invalid value, nothing changed
   std::function<void()> apply_preset;       // of a preset: gives all settings the values of the preset that is set
-  Written default_value;                    // the value when the fields were listed, or that of the preset
+  Written own_default;                      // the value when the fields were listed
+  Written default_value;                    // the same, or that of the preset
   std::string source;                       // "run.yaml:3", "--lr"; empty: default
+  std::vector<GivesWay> gives_way;          // with whole names
+  bool is_given = false;                    // by a flag or a variable, or by a file with another value than the default
 
   bool is_default() const { return get() == default_value; }
+
+  // Not given, but chosen by a preset or by an earlier start of the run.
+  bool is_proposed() const { return !is_given && get() != own_default; }
 };
 
 // A configuration is a plain struct with defaults, and one function that names its fields:
@@ -62,6 +76,8 @@ struct FieldName {
 };
 FieldName field_name(std::string_view prefix, std::string_view names);
 
+void add_gives_way(std::vector<Field>& fields, std::string_view prefix, const GivesWay& rule);
+
 template <class Value, class Config>
 concept IsPresetOf = std::is_enum_v<Value> && requires(Value value) {
   { preset_options(value) } -> std::same_as<Config>;
@@ -89,7 +105,7 @@ Field make_field(FieldName name, Value& value, std::string_view help) {
     value = *std::move(read);
     return true;
   };
-  field.default_value = field.get();
+  field.own_default = field.default_value = field.get();
   return field;
 }
 
@@ -112,6 +128,9 @@ void collect_fields(Config& config, std::string_view prefix, std::string_view se
       }
     }
   });
+  if constexpr (requires { gives_way(std::as_const(config)); }) {
+    for (const GivesWay& rule : gives_way(std::as_const(config))) add_gives_way(fields, prefix, rule);
+  }
 }
 
 }  // namespace detail
