@@ -51,6 +51,7 @@ std::vector<GivesWay> gives_way(const TrainOptions&) {
   const std::vector<std::string> shape = {"layers", "heads", "width", "context", "vocabulary", "bias", "gelu"};
   std::vector<GivesWay> rules = {
       {.name = "data", .to = {"train"}},
+      {.name = "lr", .to = {"init"}},  // that of a preset is for random weights
       {.name = "init", .to = shape},
       {.name = "vocabulary",
        .to = {"tokenizer"},
