@@ -92,12 +92,16 @@ class Remembered(SignalTest):
             process.send_signal(signal.SIGWINCH)
             wait_until(lambda: self.state_of(process.pid) == "T", "the process that a shell waits for is stopped")
             process.send_signal(signal.SIGCONT)
-            wait_until(lambda: self.state_of(process.pid) != "T", "it goes on")
+            wait_until(lambda: "T" not in self.states_below(process.pid), "it goes on, and so do the ranks")
         process.terminate()
         self.assert_stopped(process, signal.SIGTERM)
 
     def state_of(self, pid: int) -> str:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    def states_below(self, pid: int) -> str:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return self.state_of(pid) + "".join(self.states_below(int(child)) for child in children)
 
     def test_before_the_first_rank_is_started(self):
         def pending() -> None:
