@@ -3,7 +3,6 @@
 #include <tandem/communicator.h>
 #include <tandem/error.h>
 #include <tandem/run_worker.h>
-#include <torch/utils.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,11 +14,8 @@
 #include <span>
 #include <utility>
 
-#include "base/devices.h"
 #include "base/fd.h"
-#include "base/machine.h"
 #include "base/printable.h"
-#include "base/program.h"
 #include "base/text.h"
 #include "base/worker_env.h"
 #include "build_facts.h"
@@ -137,17 +133,6 @@ Variables prepare_launch(const RunRequest& request, const WorkerEnv& env) {
   return {{"TANDEM_RUN_FOLDER", folder}, {"TANDEM_LOG_DIR", folder / kLogsFolder}};
 }
 
-// For ranks on a CPU. OpenMP reads its variables when it is loaded, before main, so the program starts once more.
-void share_cores(const std::vector<std::string>& command) {
-  const Variables variables = openmp_variables(environment_variable);
-  const std::filesystem::path program = own_program();
-  if (variables.empty() || torch::get_num_threads() == 1 || !visible_gpus_here().empty() || !is_program(program))
-    return;
-  std::vector<std::string> words = {program};
-  words.insert(words.end(), command.begin() + 1, command.end());
-  become_program(words, environment_with(variables));
-}
-
 }  // namespace
 
 int run_worker(const std::function<void(const World& world)>& body) {
@@ -174,7 +159,6 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
     if (loaded.text) return print(*loaded.text);
     const RunRequest request{program.name, command.words, options.accelerator.run, loaded.fields, command.first_flag};
     launch_if_needed(options.accelerator.run.ranks, command.words, env, [&] { return prepare_launch(request, env); });
-    if (!env.is_launched) share_cores(command.words);
     std::signal(SIGPIPE, SIG_IGN);  // a closed output must not end hours of training
     where = place_text(env.world);
     keep_freed_memory();
@@ -195,7 +179,6 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
       if (!kTorchHasCuda) note_device(options.ranks, env, true);
       return Variables();
     });
-    if (!env.is_launched) share_cores(command.words);
     where = env.world.size > 1 ? place_text(env.world) : "";
     keep_freed_memory();
     Communicator comm = Communicator::join(options.comm);

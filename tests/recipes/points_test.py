@@ -48,16 +48,6 @@ class Train(PointsTest):
         self.assertLess(one["loss"], 1e-3)
         self.assertAlmostEqual(one["loss"], two["loss"], delta=1e-6)
 
-    def test_started_by_itself_has_threads_that_leave_their_cores_to_others_unless_the_user_chose(self):
-        env = {**self.env, "OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": ""}
-        for name, given, seen in (("ours", {}, "1000"), ("own", {"OMP_WAIT_POLICY": "active"}, None)):
-            words = [BUILD / "tests/tandem-points", "train", "--name", name, "--max-steps", "2"]
-            done = subprocess.run(words, cwd=self.folder, env={**env, **given}, capture_output=True, text=True, timeout=100)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(done.stdout.count("done "), 1)
-            variables = json.loads((self.folder / "runs" / name / "environment.json").read_text())["variables"]
-            self.assertEqual(variables.get("GOMP_SPINCOUNT"), seen)
-
     def test_has_presets_that_file_and_flags_override(self):
         self.assertEqual(self.result(*TRAIN, "--preset", "quick")["steps"], 20)
         self.write("run.yaml", "max-steps: 7\npreset: quick\n")
