@@ -34,11 +34,11 @@ bool share_process(const Holders& ones, const Holders& others) {
   return std::ranges::find_first_of(ones, others) != ones.end();
 }
 
-// In another network namespace the sockets are not those that we see.
-bool shares_network(int pid) {
-  std::error_code hidden;
-  const fs::path ours = fs::read_symlink("/proc/self/ns/net", hidden);
-  return ours == fs::read_symlink(proc_folder(pid) / "ns/net", hidden);
+// In another network namespace the sockets are not those that we see. A process that is ending has none.
+bool is_elsewhere(int pid) {
+  std::error_code error;
+  const fs::path theirs = fs::read_symlink(proc_folder(pid) / "ns/net", error);
+  return error != std::errc::no_such_file_or_directory && theirs != fs::read_symlink("/proc/self/ns/net", error);
 }
 
 bool maps_torch(int pid) {
@@ -92,7 +92,7 @@ std::vector<SeenProcess> see_processes(std::span<const RankProcess> ranks, const
       seen.push_back({.rank = rank.rank,
                       .pid = pid,
                       .has_torch = with_torch.contains(pid) || maps_torch(pid),
-                      .elsewhere = !shares_network(pid),
+                      .elsewhere = is_elsewhere(pid),
                       .launcher = is_launcher(command_words(pid)) ? command_of(pid) : "",
                       .sockets = open_sockets(proc_folder(pid))});
     }

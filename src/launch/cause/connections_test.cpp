@@ -1,6 +1,8 @@
 #include "launch/cause/connections.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "launch/facts_test.h"
 #include "launch/plan/program.h"
@@ -73,6 +75,18 @@ TEST(Contacts, OfAProcessWithItselfAndItsForkedChildrenAreNone) {
   SeenProcess server = process(0, 9, {"b"});
   server.has_torch = false;  // a logger
   EXPECT_FALSE(find_contacts(std::vector{process(0, 7, {"a"}), server}, sockets).inner);
+}
+
+// Otherwise a look at the moment in which a rank ends would say that its connections cannot be seen.
+TEST(SeenProcesses, ThatHaveEndedAreInNoOtherNetworkNamespace) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  siginfo_t end{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOWAIT), 0);
+  const std::vector<SeenProcess> seen = see_processes(std::vector{RankProcess{.rank = 0, .pid = pid}}, {});
+  ::waitpid(pid, nullptr, 0);
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_FALSE(seen[0].elsewhere);
 }
 
 TEST(ConnectionWatch, TellsForHowLongRanksWithTorchHadNoConnection) {
