@@ -90,7 +90,7 @@ ModelSize size_of(const torch::nn::Module& module, const Optimizer& optimizer, W
 double measure_core_flops(Precision precision) {
   constexpr std::int64_t kSize = 256;
   constexpr double kFlops = 2.0 * kSize * kSize * kSize;
-  constexpr double kLongEnough = 0.1;  // seconds
+  constexpr double kLongEnough = 0.05;  // seconds
   const torch::NoGradGuard no_grad;
   const OneThread one_thread;
   const auto matrix = torch::full({kSize, kSize}, 0.5, type_of(precision));

@@ -24,7 +24,7 @@ Bytes highest_memory(torch::Device device);
 // The memory of a rank for training the module.
 ModelSize size_of(const torch::nn::Module& module, const Optimizer& optimizer, WireType wire = WireType::Full);
 
-// Floating-point operations a second of matrix products on one core: the best of a tenth of a second, on the clock of
+// Floating-point operations a second of matrix products on one core: the best of 50 ms, on the clock of
 // this thread, so that other programs on the core do not count. Draws no random numbers.
 double measure_core_flops(Precision precision);
 
