@@ -145,12 +145,10 @@ class Accelerator {
   void backward(const LossSum& loss) { backward(Loss(loss)); }
   void backward(const Loss& loss);
   void backward(const torch::Tensor& mean_loss) { backward(LossSum{mean_loss, 1}); }
-  bool sync_gradients() const;  // this micro-batch is the last of its step
 
-  // After `backward`, to read or change gradients yourself: leaves in `.grad` what `step` will use, the gradient of the
-  // mean loss over all micro-batches and ranks. Until then `.grad` holds sums over samples, in fp16 scaled. Before the
-  // last micro-batch of a step it does nothing and returns false.
-  bool unscale_gradients();
+  // This micro-batch is the last of its step: after its `backward`, `.grad` holds the gradient of the mean loss over
+  // all micro-batches and ranks, and may be read or changed, on every rank alike, until `step`.
+  bool sync_gradients() const;
 
   // Between `backward` and `step`: clips every element to -max_value .. max_value, or the norm, which `step` returns as
   // it was; 0: off.

@@ -59,8 +59,8 @@ struct StepOptions {
   bool is_exact = false;   // the same bits on 1, 2 or 4 ranks (BatchPlan says on which)
   std::uint64_t part = 0;  // distinguishes the random numbers of several trained parts; 0: the only one
 
-  // Called before clipping and the update, when `.grad` holds the gradient of the mean loss over all ranks, to read or
-  // change it. Before that `.grad` holds sums over samples, in fp16 scaled.
+  // Called on every rank before clipping and the update, when `.grad` holds the gradient of the mean loss over all
+  // micro-batches and ranks, to read or change it. Before that `.grad` holds sums over samples, in fp16 scaled.
   std::function<void()> on_gradients = {};
 };
 

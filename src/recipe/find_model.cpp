@@ -129,7 +129,7 @@ void check_model(const fs::path& from) {
 }
 
 fs::path find_model(const std::string& folder_or_name, const fs::path& inputs) {
-  const fs::path folder = folder_or_name;
+  fs::path folder = folder_or_name;
   if (is_model(folder)) return folder;
   std::vector<fs::path> places = places_of(folder_or_name, inputs);
   if (fs::exists(folder)) places.insert(places.begin(), folder);

@@ -4,7 +4,9 @@
 #include <tandem/error.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "base/text.h"
@@ -23,7 +25,7 @@ class Converter {
   Converter(const Converter&) = delete;
   Converter& operator=(const Converter&) = delete;
 
-  bool is_known() const { return iconv_ != reinterpret_cast<iconv_t>(-1); }
+  bool is_known() const { return std::bit_cast<std::intptr_t>(iconv_) != -1; }
 
   struct Result {
     std::string text;
@@ -55,15 +57,18 @@ class Converter {
 bool looks_chinese(std::string text) {
   Converter converter(kChinese);
   if (!converter.is_known() || converter.convert(text).num_read < text.size()) return false;
+  const auto is_between = [](unsigned char byte, int low, int high) { return byte >= low && byte <= high; };
   std::size_t num_wide = 0;
   std::size_t num_frequent = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-    const unsigned char lead = byte(0);
-    const bool is_wide = lead >= 0x80;
-    num_wide += is_wide ? 1 : 0;
-    num_frequent += (lead >= 0xB0 && lead <= 0xD7) || (lead >= 0xA1 && lead <= 0xA3) ? 1 : 0;
-    at += !is_wide ? 1 : byte(1) <= '9' ? 4 : 2;
+    const auto lead = static_cast<unsigned char>(text[at]);
+    if (lead < 0x80) {
+      ++at;
+      continue;
+    }
+    ++num_wide;
+    if (is_between(lead, 0xB0, 0xD7) || is_between(lead, 0xA1, 0xA3)) ++num_frequent;
+    at += static_cast<unsigned char>(text[at + 1]) <= '9' ? 4 : 2;
   }
   constexpr std::size_t kFew = 4;  // by chance
   return num_frequent >= kFew && 10 * num_frequent >= 8 * num_wide;

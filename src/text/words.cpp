@@ -90,29 +90,30 @@ std::string lower_case(std::string_view spelling) {
   return word;
 }
 
+// Lines without words are left out.
+void end_line(Words& words) {
+  const std::size_t before = words.line_ends.empty() ? 0 : words.line_ends.back();
+  if (words.ids.size() > before) words.line_ends.push_back(words.ids.size());
+}
+
 }  // namespace
 
 Words WordNumbers::read(std::string_view text) {
   Words words;
   words.ids.reserve(text.size() / 4);
-  const auto end_line = [&] {
-    const std::size_t before = words.line_ends.empty() ? 0 : words.line_ends.back();
-    if (words.ids.size() > before) words.line_ends.push_back(words.ids.size());
-  };
   for (std::size_t at = 0; at < text.size();) {
     const auto [bytes, length, code] = word_at(text, at);
     if (length > 0) {
       words.ids.push_back(length <= kMaxShort ? short_word(code, bytes) : long_word(bytes));
       at += bytes.size();
-    } else if (const std::size_t width = tokens_ == RougeTokens::Characters ? wide_letter_at(text, at) : 0; width > 0) {
-      words.ids.push_back(new_word(std::string(text.substr(at, width))));
-      at += width;
-    } else {
-      if (text[at] == '\n') end_line();
-      ++at;
+      continue;
     }
+    const std::size_t width = tokens_ == RougeTokens::Characters ? wide_letter_at(text, at) : 0;
+    if (width > 0) words.ids.push_back(new_word(std::string(text.substr(at, width))));
+    if (text[at] == '\n') end_line(words);
+    at += std::max<std::size_t>(width, 1);
   }
-  end_line();
+  end_line(words);
   return words;
 }
 

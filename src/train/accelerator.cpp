@@ -159,20 +159,13 @@ void Accelerator::backward(const Loss& loss) {
 
 bool Accelerator::sync_gradients() const { return run_->batch + 1 == run_->batches.size(); }
 
-bool Accelerator::unscale_gradients() {
-  Run& run = *run_;
-  if (run.stage != Run::Stage::HasLoss) fail_order("unscale_gradients() belongs between backward() and step()");
-  if (!run.step->has_all()) return false;
-  run.step->unscale();
-  return true;
-}
-
 void Accelerator::clip_grad_value(double max_value) {
   if (!(max_value >= 0)) {
     fail(ErrorKind::Config, str("accelerator: clip_grad_value(", max_value, ")"), "give 0 (off) or more");
   }
   if (run_->max_norm > 0) fail_order("clip_grad_value() was called after clip_grad_norm(): clip values first");
-  if (!unscale_gradients() || max_value == 0) return;
+  if (run_->stage != Run::Stage::HasLoss) fail_order("clip_grad_value() belongs between backward() and step()");
+  if (!run_->step->has_all() || max_value == 0) return;
   for (Tensor& gradient : run_->only_part().optimizer->gradients()) gradient.clamp_(-max_value, max_value);
 }
 

@@ -50,20 +50,29 @@ struct OneStep {
   StepResult result;
 };
 
-TEST(Gradients, AreThoseOfTheMeanOnceUnscaled) {
+TEST(Gradients, AreThoseOfTheMeanAfterTheLastMicroBatch) {
   for (const int ranks : {1, 2, 3}) {
     run_ranks(ranks, [](const World&) {
-      OneStep one;
-      int num_unscaled = 0;
-      one.run({}, [&] {
-        if (!one.accelerator.unscale_gradients()) return;
-        ++num_unscaled;
-        EXPECT_FLOAT_EQ(one.gradient().item<float>(), 2.5);
-        EXPECT_EQ(torch::nn::utils::clip_grad_norm_(one.line->parameters(), 0.5), 2.5);
+      OneStep by_norm;
+      int num_steps = 0;
+      by_norm.run({}, [&] {
+        if (!by_norm.accelerator.sync_gradients()) return;
+        ++num_steps;
+        EXPECT_FLOAT_EQ(by_norm.gradient().item<float>(), 2.5);
+        EXPECT_EQ(torch::nn::utils::clip_grad_norm_(by_norm.line->parameters(), 0.5), 2.5);
       });
-      EXPECT_EQ(num_unscaled, 1);
-      EXPECT_NEAR(one.line->value(), -0.5, 1e-5);
-      EXPECT_NEAR(one.result.norm, 0.5, 1e-5);
+      EXPECT_EQ(num_steps, 1);
+      EXPECT_NEAR(by_norm.line->value(), -0.5, 1e-5);
+      EXPECT_NEAR(by_norm.result.norm, 0.5, 1e-5);
+    });
+    run_ranks(ranks, [](const World&) {
+      OneStep by_value;
+      by_value.run({}, [&] {
+        if (by_value.accelerator.sync_gradients()) {
+          torch::nn::utils::clip_grad_value_(by_value.line->parameters(), 0.75);
+        }
+      });
+      EXPECT_EQ(by_value.line->value(), -0.75);
     });
   }
 }
@@ -80,6 +89,7 @@ TEST(Gradients, AreClippedByValueThenByNorm) {
   OneStep both;
   both.run({}, [&] {
     both.accelerator.clip_grad_value(0.25);
+    both.accelerator.clip_grad_value(0.5);
     both.accelerator.clip_grad_norm(0.125);
   });
   EXPECT_NEAR(both.line->value(), -0.125, 1e-5);
@@ -95,7 +105,7 @@ TEST(Gradients, AreClippedByValueThenByNorm) {
   EXPECT_EQ(error.kind(), ErrorKind::Config);
   EXPECT_TRUE(says(error.message(), {"clip_grad_value()", "clip_grad_norm()"}));
   EXPECT_TRUE(says(error_of([&] { off.accelerator.clip_grad_value(-1); }).message(), {"clip_grad_value(-1)"}));
-  EXPECT_TRUE(says(error_of([&] { off.accelerator.unscale_gradients(); }).message(), {"unscale_gradients()"}));
+  EXPECT_TRUE(says(error_of([&] { off.accelerator.clip_grad_value(1); }).message(), {"clip_grad_value()", "step()"}));
 }
 
 // The sum times the loss scale is infinite. Clipping must not make an update of it.
@@ -135,11 +145,15 @@ TEST(Gradients, MayNotBeChangedBetweenMicroBatches) {
            error_of_code([](OneStep& one) { one.line->zero_grad(); }, true),
            error_of_code([](OneStep& one) { one.line->zero_grad(); }, false),
            error_of_code([](OneStep& one) { one.line->zero_grad(/*set_to_none=*/false); }, true),
-           error_of_code([](OneStep& one) { one.gradient().mul_(0.5); }, false),
+           error_of_code(
+               [](OneStep& one) {
+                 if (!one.accelerator.sync_gradients()) one.gradient().mul_(0.5);
+               },
+               false),
        }) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);
     EXPECT_TRUE(says(error.message(), {"gradients", "step 1"}));
-    EXPECT_TRUE(says(error.hint(), {"zero_grad()", "unscale_gradients()"}));
+    EXPECT_TRUE(says(error.hint(), {"zero_grad()", "last micro-batch"}));
   }
 }
 

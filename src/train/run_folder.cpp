@@ -156,7 +156,7 @@ std::string device_flag(const std::vector<std::string>& devices) {
 
 // A command for a shell that starts the same ranks. A program that launched itself needs no launcher.
 std::string paste_text(const std::string& program, std::span<const std::string> words, const WorkerEnv& env) {
-  const std::string command = words.empty() ? program : str(program, ' ', command_line(words));
+  std::string command = words.empty() ? program : str(program, ' ', command_line(words));
   const bool by_launcher = env.is_launched && env.run_folder.empty();
   if (!by_launcher) return command;
   return str("tandem run -n ", env.world.local_size, device_flag(env.devices), ' ', command);
@@ -272,7 +272,8 @@ Fd lock_run_folder(const fs::path& folder) {
 }
 
 std::string resume_command(const fs::path& folder, const RunRequest& request, const WorkerEnv& env) {
-  std::vector<std::string> flags(request.command.begin() + 1, request.command.begin() + request.first_flag);
+  const std::span<const std::string> given = std::span(request.command).first(request.first_flag).subspan(1);
+  std::vector<std::string> flags(given.begin(), given.end());
   const fs::path& run_dir = request.options.run_dir;
   if (run_dir != RunOptions().run_dir) flags.insert(flags.end(), {"--run-dir", run_dir});
   flags.insert(flags.end(), {"--name", folder.filename(), "--resume", "latest"});

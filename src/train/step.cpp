@@ -181,14 +181,17 @@ void Step::backward(const Loss& given) {
   no_sync_.reset();
   ++num_done_;
   mark_ = mark_of(optimizer_);
+  if (has_all()) complete();
 }
 
 void Step::check_unchanged() const {
-  if (num_done_ == 0 || mark_of(optimizer_) == mark_) return;
+  if (num_done_ > 0 && mark_of(optimizer_) != mark_) fail_changed();
+}
+
+void Step::fail_changed() const {
   fail(ErrorKind::Config,
        str("training: the gradients of step ", options_.step + 1, " were changed before it was complete"),
-       "leave out module->zero_grad(): a step begins without gradients; to clip or to read them, call "
-       "unscale_gradients() after the last micro-batch");
+       "leave out module->zero_grad(): a step begins without gradients; change them after its last micro-batch only");
 }
 
 // One backward pass for each count.
@@ -208,10 +211,12 @@ StepResult Step::update(double lr, double max_norm) {
     fail(ErrorKind::Config, str("training: the learning rate of step ", options_.step + 1, " is ", lr),
          "give a finite number");
   }
-  reduce_once();
-  const Tensor norm = global_norm(optimizer_.gradients()) / divisor_;
+  complete();
+  const std::vector<Tensor> gradients = optimizer_.gradients();
+  if (gradients.size() != num_gradients_) fail_changed();
+  const Tensor norm = global_norm(gradients);
   const Tensor overflow = overflow_.defined() ? torch::maximum(overflow_, found_inf(norm)) : found_inf(norm);
-  optimizer_.update(lr, max_norm > 0 ? divisor_ / clip_coefficient(norm, max_norm) : divisor_, overflow);
+  optimizer_.update(lr, max_norm > 0 ? clip_coefficient(norm, max_norm).reciprocal() : Tensor(), overflow);
   scaler_.update(overflow);
   StepResult result{.terms = losses_.means(*total_),
                     .count = total_->terms[0].count,
@@ -223,19 +228,9 @@ StepResult Step::update(double lr, double max_norm) {
   return result;
 }
 
-void Step::unscale() {
-  reduce_once();
-  const std::vector<Tensor> gradients = optimizer_.gradients();
-  overflow_ = found_inf(global_norm(gradients));
-  const torch::NoGradGuard no_grad;
-  torch::_foreach_div_(gradients, divisor_);
-  divisor_ = torch::ones_like(divisor_);
-}
-
-// Afterwards `.grad / divisor_` is the gradient of the mean over all micro-batches and ranks.
-void Step::reduce_once() {
+// Users may change gradients from here on, and clipping by value would hide an overflow: it is noticed before.
+void Step::complete() {
   if (total_) return;
-  check_unchanged();
   if (num_batches_ == 0 && scaler_.needs_normalizer()) agree_on_normalizer(0);
   total_ = reduce();
   const std::vector<Tensor> gradients = optimizer_.gradients();
@@ -244,8 +239,12 @@ void Step::reduce_once() {
          str("training: the loss of step ", options_.step + 1, " does not depend on any parameter, on any rank"),
          "compute it from the output of the DistributedDataParallel, without detach() or NoGradGuard");
   }
+  num_gradients_ = gradients.size();
+  if (scaler_.is_on()) overflow_ = found_inf(global_norm(gradients));
   const double count = total_->terms[reference_term(*total_)].divisor();
-  divisor_ = scaler_.divisor(torch::full({}, count, gradients.front().options().dtype(torch::kFloat)));
+  const Tensor divisor = scaler_.divisor(torch::full({}, count, gradients.front().options().dtype(torch::kFloat)));
+  const torch::NoGradGuard no_grad;
+  torch::_foreach_div_(gradients, divisor);
 }
 
 // Leaves the sum over all ranks in `.grad`. Divided by the count of the reference term it is the gradient of the mean.
@@ -304,10 +303,8 @@ StepResult detail::train_step(Reducer& reducer, Optimizer& optimizer, LossScaler
     step.begin_batch(micro_batch.name);
     step.backward(micro_batch.loss());
   }
-  if (options.on_gradients) {
-    step.unscale();
-    options.on_gradients();
-  }
+  step.complete();
+  if (options.on_gradients) options.on_gradients();
   return step.update(options.lr, options.max_norm);
 }
 

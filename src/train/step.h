@@ -64,9 +64,9 @@ class Step {
   void backward(const Loss& given);
   bool has_all() const { return num_done_ == num_batches_; }
 
-  // After the last micro-batch: leaves in `.grad` the gradient of the mean over all micro-batches and ranks, so that it
-  // can be read and changed before `update`.
-  void unscale();
+  // Leaves in `.grad` the gradient of the mean over all micro-batches and ranks, so that it can be read and changed
+  // before `update`. The last `backward` has called it; a rank without micro-batches calls it itself.
+  void complete();
 
   StepResult update(double lr, double max_norm);
 
@@ -74,7 +74,7 @@ class Step {
   void agree_on_normalizer(double count);
   void differentiate(const Loss& loss);
   void check_unchanged() const;
-  void reduce_once();
+  [[noreturn]] void fail_changed() const;
   Tally reduce();
   Tally reduce_groups();
   void check_result(const StepResult& result) const;
@@ -91,9 +91,9 @@ class Step {
   SumGuard sums_;
   GradientsKept kept_;
   GradientMark mark_;                // after the last backward pass
-  std::optional<Tally> total_;       // once the gradients are reduced
-  torch::Tensor divisor_;            // of `.grad`, from then on
-  torch::Tensor overflow_;           // 1 if unscale() found a gradient that is not finite
+  std::optional<Tally> total_;       // once `.grad` is complete
+  std::size_t num_gradients_ = 0;    // then
+  torch::Tensor overflow_;           // with a loss scale: 1 if a gradient was not finite then
   std::optional<ShardSum> shards_;   // in exact mode, or if terms have different counts
   std::vector<std::size_t> groups_;  // the first term of each group of terms that share a count
   std::optional<NoSync> no_sync_;

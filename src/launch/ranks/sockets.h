@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace tandem {
@@ -16,7 +17,8 @@ struct TcpSocket {
     std::string host;  // in hexadecimal; an IPv4 address is the same in both tables
     int port = 0;
 
-    friend auto operator<=>(const End&, const End&) = default;
+    friend bool operator==(const End&, const End&) = default;
+    friend bool operator<(const End& a, const End& b) { return std::tie(a.host, a.port) < std::tie(b.host, b.port); }
   };
 
   End local, remote;
