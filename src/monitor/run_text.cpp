@@ -102,7 +102,7 @@ std::string end_text(const RunEnd& end) {
 }
 
 std::string epoch_text(const EpochFacts& facts) {
-  const auto& [num_samples, samples_per_step, steps_per_epoch, num_epochs, num_steps] = facts;
+  const auto& [num_samples, samples_per_step, steps_per_epoch, all_steps, num_steps] = facts;
   if (samples_per_step == 0 || steps_per_epoch == 0) return "";
   const std::int64_t rest = num_samples - steps_per_epoch * samples_per_step;
   std::string text = str(counted(steps_per_epoch, "step"), " of ", samples_per_step, " samples");
@@ -112,8 +112,8 @@ std::string epoch_text(const EpochFacts& facts) {
   }
   if (rest < 0 && steps_per_epoch == 1)
     text = str("1 step of all ", num_samples, " samples, not of ", samples_per_step);
-  if (num_steps >= num_epochs * steps_per_epoch) return text;
-  return str(text, "\n--max-steps ends the run after ", num_steps, " of ", num_epochs * steps_per_epoch,
+  if (num_steps >= all_steps) return text;
+  return str(text, "\n--max-steps ends the run after ", num_steps, " of ", all_steps,
              " steps; the learning rate schedule ends there too");
 }
 

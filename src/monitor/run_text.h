@@ -56,8 +56,8 @@ struct EpochFacts {
   std::int64_t num_samples = 0;
   std::int64_t samples_per_step = 0;
   std::int64_t steps_per_epoch = 0;
-  std::int64_t num_epochs = 1;
-  std::int64_t num_steps = 0;  // of the whole run; fewer than those of its epochs with --max-steps
+  std::int64_t all_steps = 0;  // of all --epochs
+  std::int64_t num_steps = 0;  // of the run; fewer with --max-steps
 };
 
 // "97 steps of 256 samples; the last 2 in its order are left out"

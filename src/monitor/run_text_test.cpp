@@ -99,7 +99,7 @@ TEST(RunEnd, OfAFinishedRunThatWasStartedAgainSaysSo) {
 
 TEST(EpochText, SaysWhatIsReallyUsed) {
   const auto text = [](std::int64_t num_samples, std::int64_t samples_per_step, std::int64_t steps_per_epoch) {
-    return epoch_text({num_samples, samples_per_step, steps_per_epoch, 1, steps_per_epoch});
+    return epoch_text({num_samples, samples_per_step, steps_per_epoch, steps_per_epoch, steps_per_epoch});
   };
   EXPECT_EQ(text(24'832, 256, 97), "97 steps of 256 samples");
   EXPECT_EQ(text(24'834, 256, 97), "97 steps of 256 samples; the last 2 in its order are left out");
@@ -110,7 +110,7 @@ TEST(EpochText, SaysWhatIsReallyUsed) {
 TEST(EpochText, SaysWhatMaxStepsShortens) {
   EXPECT_TRUE(says(
       epoch_text(
-          {.num_samples = 24'834, .samples_per_step = 256, .steps_per_epoch = 97, .num_epochs = 3, .num_steps = 250}),
+          {.num_samples = 24'834, .samples_per_step = 256, .steps_per_epoch = 97, .all_steps = 291, .num_steps = 250}),
       {"--max-steps", "250 of 291 steps", "learning rate schedule"}));
 }
 

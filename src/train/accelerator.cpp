@@ -98,6 +98,7 @@ void Accelerator::Run::begin_monitor() {
                  .num_samples = source.num_samples,
                  .steps_per_epoch = source.steps_per_epoch,
                  .num_epochs = num_epochs(),
+                 .all_steps = options.training.epochs * source.steps_per_epoch,
                  .settings = place.settings,
                  .notes = notes});
 }

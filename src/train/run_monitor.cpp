@@ -166,7 +166,7 @@ void RunMonitor::say_start(const std::vector<std::string>& devices, const std::o
                        .epoch = epoch_text({.num_samples = plan_.num_samples,
                                             .samples_per_step = plan_.batch.global_batch(),
                                             .steps_per_epoch = plan_.steps_per_epoch,
-                                            .num_epochs = plan_.num_epochs,
+                                            .all_steps = plan_.all_steps,
                                             .num_steps = plan_.num_steps}),
                        .model = plan_.model.text(),
                        .precision = plan_.precision,

@@ -34,7 +34,8 @@ struct RunPlan {
   std::int64_t num_steps = 0;   // of the whole run
   std::int64_t num_samples = 0;
   std::int64_t steps_per_epoch = 0;
-  std::int64_t num_epochs = 1;
+  std::int64_t num_epochs = 1;          // that num_steps reach
+  std::int64_t all_steps = 0;           // of all --epochs
   std::string settings = {};            // config_table()
   std::vector<std::string> notes = {};  // Training::notes()
 };
