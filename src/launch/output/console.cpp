@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "launch/output/drawn_lines.h"
 
 namespace tandem {
 namespace {
@@ -12,7 +13,6 @@ namespace {
 constexpr std::chrono::milliseconds kHold{100};
 constexpr std::size_t kMaxHeld = 1 << 20;
 constexpr std::size_t kLongestLine = 1 << 20;
-constexpr std::chrono::seconds kProgressEvery{10};
 constexpr std::array kColours = {"\033[36m", "\033[32m", "\033[33m", "\033[35m", "\033[34m", "\033[31m"};
 
 }  // namespace

@@ -16,11 +16,18 @@ std::size_t number_in(const std::string& parameters, std::size_t otherwise) {
   return number && *number > 0 ? static_cast<std::size_t>(std::min<std::int64_t>(*number, kMaxColumns)) : otherwise;
 }
 
+std::string text_of(std::vector<std::string> cells) {
+  while (!cells.empty() && cells.back() == " ") cells.pop_back();
+  return join(cells, "");
+}
+
 bool is_continuation_byte(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 }  // namespace
 
-std::string DrawnLines::take(std::string_view bytes) {
+std::string DrawnLines::take(std::string_view bytes, Time now) {
+  if (!std::exchange(has_begun_, true)) rows_.front().kept = now;
+  now_ = now;
   for (const char byte : bytes) draw(byte);
   return std::exchange(lines_, {});
 }
@@ -54,19 +61,21 @@ void DrawnLines::control(char byte) {
   const bool is_control = static_cast<unsigned char>(byte) < 0x20 && byte != '\t';
   if (!is_control) return put(byte);
   if (byte == '\x1b') place_ = Place::Escape;
+  if (byte == '\r' || byte == '\n' || byte == '\b') is_redrawing_ = false;
   if (byte == '\r' || byte == '\n') column_ = 0;
   if (byte == '\n') move_down(1);
   if (byte == '\b' && column_ > 0) --column_;
 }
 
 void DrawnLines::put(char byte) {
-  Row& row = rows_[row_];
-  if (is_continuation_byte(byte) && column_ > 0 && column_ <= row.size()) {
-    row[column_ - 1] += byte;
+  std::vector<std::string>& cells = rows_[row_].cells;
+  if (is_continuation_byte(byte) && column_ > 0 && column_ <= cells.size()) {
+    cells[column_ - 1] += byte;
     return;
   }
-  if (column_ >= row.size()) row.resize(column_ + 1, " ");
-  row[column_++] = byte;
+  if (column_ < cells.size() && !std::exchange(is_redrawing_, true)) keep_state();
+  if (column_ >= cells.size()) cells.resize(column_ + 1, " ");
+  cells[column_++] = byte;
   if (column_ < kMaxColumns) return;
   column_ = 0;
   move_down(1);
@@ -75,6 +84,7 @@ void DrawnLines::put(char byte) {
 // The commands with which progress bars are drawn; others do not change the text.
 void DrawnLines::obey(char command) {
   const std::size_t count = number_in(parameters_, 1);
+  if (std::string_view("ABCDEFGH").find(command) != std::string_view::npos) is_redrawing_ = false;
   switch (command) {
     case 'A': return move_up(count);
     case 'B': return move_down(count);
@@ -91,10 +101,12 @@ void DrawnLines::obey(char command) {
 }
 
 void DrawnLines::erase_in_row(int which) {
-  Row& row = rows_[row_];
-  if (which == 2) row.clear();
-  if (which == 1) std::fill_n(row.begin(), std::min(column_, row.size()), " ");
-  if (which == 0 && column_ < row.size()) row.resize(column_);
+  std::vector<std::string>& cells = rows_[row_].cells;
+  const bool erases_some = which != 0 || column_ < cells.size();
+  if (erases_some && !is_redrawing_) keep_state();
+  if (which == 2) cells.clear();
+  if (which == 1) std::fill_n(cells.begin(), std::min(column_, cells.size()), " ");
+  if (which == 0 && erases_some) cells.resize(column_);
 }
 
 void DrawnLines::erase_below() {
@@ -105,7 +117,7 @@ void DrawnLines::erase_below() {
 // Rows that the program has never moved back to from so far below are complete.
 void DrawnLines::move_down(std::size_t rows) {
   for (std::size_t i = 0; i < std::min(rows, kMaxRows); ++i) {
-    if (++row_ == rows_.size()) rows_.emplace_back();
+    if (++row_ == rows_.size()) rows_.push_back({.cells = {}, .kept = rows_.back().kept});
     if (row_ > reach_) emit_row();
   }
 }
@@ -115,20 +127,28 @@ void DrawnLines::move_up(std::size_t rows) {
   row_ -= std::min(row_, rows);
 }
 
+// Before the row of the cursor changes.
+void DrawnLines::keep_state() {
+  Row& row = rows_[row_];
+  const std::string text = text_of(row.cells);
+  if (text.empty() || now_ < row.kept + kProgressEvery) return;
+  row.kept = now_;
+  lines_ += str(text, '\n');
+}
+
 void DrawnLines::emit_row() {
-  Row& row = rows_.front();
-  while (!row.empty() && row.back() == " ") row.pop_back();
-  lines_ += str(join(row, ""), '\n');
+  lines_ += str(text_of(std::move(rows_.front().cells)), '\n');
   rows_.pop_front();
   --row_;
 }
 
 // Without empty rows at the end, in which nothing was drawn.
 void DrawnLines::emit_all() {
-  while (!rows_.empty() && rows_.back().empty()) rows_.pop_back();
+  const Time kept = rows_.back().kept;
+  while (!rows_.empty() && rows_.back().cells.empty()) rows_.pop_back();
   row_ = rows_.size();
   while (!rows_.empty()) emit_row();
-  rows_.emplace_back();
+  rows_.push_back({.cells = {}, .kept = kept});
   row_ = 0;
   column_ = 0;
 }

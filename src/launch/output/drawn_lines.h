@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <string>
@@ -8,16 +9,24 @@
 
 namespace tandem {
 
-// Turns what a program draws on a terminal into plain lines for a file: each line as it stood when the cursor left it
-// for good, without colours, so that a progress bar leaves its last state only. Wide characters count as one column,
-// lines do not wrap.
+// Of the states of a progress bar, one is kept in so much time.
+inline constexpr std::chrono::seconds kProgressEvery{10};
+
+// Turns what a program draws on a terminal into plain lines for a file, without colours: each line as it stood when the
+// cursor left it for good. A line that is redrawn in place, such as a progress bar, comes in the state before a redraw,
+// too, every 10 s at most. Wide characters count as one column, lines do not wrap.
 class DrawnLines {
  public:
-  std::string take(std::string_view bytes);  // the lines that are complete now
-  std::string end();                         // what is left
+  using Time = std::chrono::steady_clock::time_point;
+
+  std::string take(std::string_view bytes, Time now);  // the lines that are complete now
+  std::string end();                                   // what is left
 
  private:
-  using Row = std::vector<std::string>;  // a character each
+  struct Row {
+    std::vector<std::string> cells;  // a character each
+    Time kept;                       // when a state of this row, or of one that it follows, was last kept
+  };
   enum class Place { Text, Escape, Sequence, String, StringEscape };
 
   void draw(char byte);
@@ -28,11 +37,15 @@ class DrawnLines {
   void erase_below();
   void move_down(std::size_t rows);
   void move_up(std::size_t rows);
+  void keep_state();
   void emit_row();
   void emit_all();
 
-  std::deque<Row> rows_{1};  // that the cursor may still reach
-  std::size_t row_ = 0;      // of the cursor
+  Time now_{};
+  bool has_begun_ = false;
+  bool is_redrawing_ = false;  // the row of the cursor is partly in its old state
+  std::deque<Row> rows_{1};    // that the cursor may still reach
+  std::size_t row_ = 0;        // of the cursor
   std::size_t column_ = 0;
   std::size_t reach_ = 0;  // how far up the program has ever moved
   Place place_ = Place::Text;

@@ -4,21 +4,25 @@
 
 #include <array>
 
+#include "base/text.h"
+
 namespace tandem {
 namespace {
 
 using namespace std::string_view_literals;
 
+DrawnLines::Time at(int second) { return DrawnLines::Time(std::chrono::seconds(second)); }
+
 std::string drawn_at_once(std::string_view bytes) {
   DrawnLines lines;
-  const std::string complete = lines.take(bytes);
+  const std::string complete = lines.take(bytes, at(0));
   return complete + lines.end();
 }
 
 std::string drawn_by_the_byte(std::string_view bytes) {
   DrawnLines lines;
   std::string text;
-  for (const char byte : bytes) text += lines.take({&byte, 1});
+  for (const char byte : bytes) text += lines.take({&byte, 1}, at(0));
   return text + lines.end();
 }
 
@@ -64,16 +68,52 @@ TEST(DrawnLines, AreThoseThatRemainOnTheScreen) {
 
 TEST(DrawnLines, ComeAsSoonAsTheyAreComplete) {
   DrawnLines lines;
-  EXPECT_EQ(lines.take("one\ntw"), "one\n");
-  EXPECT_EQ(lines.take("o\n"), "two\n");
+  EXPECT_EQ(lines.take("one\ntw", at(0)), "one\n");
+  EXPECT_EQ(lines.take("o\n", at(0)), "two\n");
   EXPECT_EQ(lines.end(), "");
+}
+
+// Hours of training without a newline.
+TEST(DrawnLines, OfARedrawnLineComeInOneStateEveryTenSeconds) {
+  for (const std::string_view end : {"\x1b[K"sv, "\x1b[J"sv, ""sv}) {
+    DrawnLines lines;
+    std::string text;
+    for (int second = 1; second <= 35; ++second) {
+      text += lines.take(str("\r\x1b[32mstep ", second, "\x1b[0m", end), at(second));
+    }
+    EXPECT_EQ(text, "step 10\nstep 20\nstep 30\n");
+    EXPECT_EQ(lines.end(), "step 35\n");
+  }
+}
+
+TEST(DrawnLines, ThatAreErasedForOthersAreKeptIfTheyStoodForLong) {
+  DrawnLines lines;
+  EXPECT_EQ(lines.take("\rstep 100", at(1)), "");
+  EXPECT_EQ(lines.take("\r\x1b[Jevaluated\nstep 101", at(12)), "step 100\nevaluated\n");
+  EXPECT_EQ(lines.take("\x1b[2K\revaluated\nstep 102", at(13)), "evaluated\n");
+  EXPECT_EQ(lines.take("\x1b[2K\revaluated\n", at(22)), "step 102\nevaluated\n");
+}
+
+TEST(DrawnLines, AreKeptInNoStateThatWasHalfDrawn) {
+  DrawnLines lines;
+  EXPECT_EQ(lines.take("first longer state\rsecond", at(0)), "");
+  EXPECT_EQ(lines.take(" state\x1b[K", at(11)), "");
+  EXPECT_EQ(lines.take("\rthird", at(12)), "second state\n");
+}
+
+TEST(DrawnLines, WithoutARedrawAreNotKeptTwice) {
+  DrawnLines lines;
+  EXPECT_EQ(lines.take("one", at(0)), "");
+  EXPECT_EQ(lines.take(" and more\x1b[K", at(20)), "");
+  EXPECT_EQ(lines.take("\r\ntwo\r", at(40)), "one and more\n");
+  EXPECT_EQ(lines.take("\n", at(60)), "two\n");
 }
 
 TEST(DrawnLines, DoNotGrowWithoutEnd) {
   DrawnLines lines;
-  const std::string text = lines.take(std::string(200'000, 'x'));
+  const std::string text = lines.take(std::string(200'000, 'x'), at(0));
   EXPECT_EQ(text.size(), 3 * (65536 + 1));
-  EXPECT_EQ(lines.take("\x1b[999999999B").size(), 200'000 - 3 * 65536 + 100);
+  EXPECT_EQ(lines.take("\x1b[999999999B", at(0)).size(), 200'000 - 3 * 65536 + 100);
 }
 
 }  // namespace

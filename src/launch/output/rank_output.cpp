@@ -135,7 +135,7 @@ bool RankOutput::read_once(Stream stream) {
 void RankOutput::take(Stream stream, std::string_view bytes) {
   num_bytes_ += bytes.size();
   if (source(stream).terminal) {
-    write_file(log_, source(stream).drawn.take(bytes));
+    write_file(log_, source(stream).drawn.take(bytes, std::chrono::steady_clock::now()));
   } else {
     write_file(log_, bytes);
   }
