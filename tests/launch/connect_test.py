@@ -31,6 +31,15 @@ dist.barrier()
 os._exit(0)
 """
 
+# Rank 0 makes a process group of its own, at MASTER_PORT.
+ALONE = """
+import os, torch, torch.distributed as dist
+if os.environ["RANK"] == "0":
+    dist.init_process_group("gloo", rank=0, world_size=1)
+exec(open("apart.py").read())
+os._exit(0)
+"""
+
 # A rank that starts two workers, which meet at a port of their own.
 SPAWN = """
 import os, socket, time, torch, torch.distributed as dist, torch.multiprocessing as multiprocessing
@@ -73,7 +82,7 @@ class ConnectTest(LaunchTest):
             if importlib.util.find_spec(module) is None:
                 self.skipTest(f"{sys.executable} has no {module}")
         self.env |= {"PYTHON_EXEC": sys.executable, "GLOO_SOCKET_IFNAME": "lo", "HF_HOME": str(self.folder / "hf")}
-        for name, text in (("apart.py", APART), ("together.py", TOGETHER), ("spawn.py", SPAWN), ("acc.py", ACCELERATE)):
+        for name, text in (("apart.py", APART), ("together.py", TOGETHER), ("alone.py", ALONE), ("spawn.py", SPAWN), ("acc.py", ACCELERATE)):
             self.write(name, text)
 
     def start_ranks(self, *arguments) -> subprocess.Popen:
@@ -120,6 +129,9 @@ class Apart(ConnectTest):
         rest = process.communicate(timeout=LIMIT)[1]  # they are stopped
         self.assertEqual((process.returncode, self.events()[-1]["outcome"]), (5, "unconnected"), rest)
         self.assert_nothing_left()
+
+    def test_a_rank_that_is_only_connected_to_itself_is_not_connected(self):
+        self.assertEqual(self.result("--expect-connect", "--connect-timeout", "3s", "alone.py", code=5)["connected"], False)
 
     def test_ranks_are_left_in_peace_on_request(self):
         self.write("end", "")

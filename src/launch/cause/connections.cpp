@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -20,14 +21,23 @@ std::set<std::pair<TcpSocket::End, TcpSocket::End>> keys_of(std::span<const TcpS
 }
 
 using Holders = std::vector<const SeenProcess*>;
+using HoldersByInode = std::unordered_map<std::string, Holders>;
 
-// By inode. A forked child has the sockets of its parent, too.
-std::unordered_map<std::string, Holders> holders_of(std::span<const SeenProcess> processes) {
-  std::unordered_map<std::string, Holders> holders;
+// A forked child has the sockets of its parent, too.
+HoldersByInode holders_of(std::span<const SeenProcess> processes) {
+  HoldersByInode holders;
   for (const SeenProcess& process : processes) {
     for (const std::string& inode : process.sockets) holders[inode].push_back(&process);
   }
   return holders;
+}
+
+std::set<int> ranks_of(const HoldersByInode& holders, const std::string& inode) {
+  std::set<int> ranks;
+  const auto found = holders.find(inode);
+  if (found == holders.end()) return ranks;
+  for (const SeenProcess* process : found->second) ranks.insert(process->rank);
+  return ranks;
 }
 
 bool share_process(const Holders& ones, const Holders& others) {
@@ -109,7 +119,8 @@ void ConnectionWatch::look(std::span<const SeenProcess> processes, std::span<con
   const Contacts contacts = find_contacts(processes, sockets);
   if (contacts.inner && inner_launcher_.empty()) inner_launcher_ = inner_group_text(*contacts.inner);
   const bool reaches_others = world_.num_nodes > 1 && contacts.with_other_hosts;
-  if (is_at_port(sockets) || contacts.between_ranks || reaches_others) connected_ = true;
+  const bool meet_at_port = meets_at_port(processes, sockets);
+  if (meet_at_port || contacts.between_ranks || reaches_others) connected_ = true;
 }
 
 void ConnectionWatch::note(const SeenProcess& process, Time now) {
@@ -123,15 +134,38 @@ void ConnectionWatch::note(const SeenProcess& process, Time now) {
   if (process.elsewhere) is_hidden_ = true;
 }
 
-bool ConnectionWatch::is_at_port(std::span<const TcpSocket> sockets) const {
-  return std::ranges::any_of(sockets, [&](const TcpSocket& socket) {
-    const bool has_port = socket.local.port == port_ || socket.remote.port == port_;
-    return has_port && socket.is_connection() && !before_.contains({socket.local, socket.remote});
-  });
+bool ConnectionWatch::is_at_port(const TcpSocket& socket) const {
+  const Key key(socket.local, socket.remote);
+  const bool has_port = socket.local.port == port_ || socket.remote.port == port_;
+  return has_port && socket.is_connection() && !before_.contains(key) && !within_rank_.contains(key);
+}
+
+// A connection with an end that no process is seen to hold counts if it is still there at the next look: the process
+// may be hidden from us. Just now it may have been opened between our two readings, or not been accepted yet.
+bool ConnectionWatch::meets_at_port(std::span<const SeenProcess> processes, std::span<const TcpSocket> sockets) {
+  const auto holders = holders_of(processes);
+  std::map<Key, std::set<int>> ranks;
+  for (const TcpSocket& socket : sockets) {
+    if (is_at_port(socket)) ranks.emplace(Key(socket.local, socket.remote), ranks_of(holders, socket.inode));
+  }
+  const std::set<Key> before = std::exchange(unclear_, {});
+  bool meet = false;
+  for (const auto& [key, ones] : ranks) {
+    const auto other = ranks.find({key.second, key.first});
+    if (ones.empty() || other == ranks.end() || other->second.empty()) {
+      unclear_.insert(key);
+      meet = meet || before.contains(key);
+    } else if (ones.size() == 1 && ones == other->second) {
+      within_rank_.insert(key);
+    } else {
+      meet = true;
+    }
+  }
+  return meet;
 }
 
 void ConnectionWatch::look_after_exit(std::span<const TcpSocket> sockets) {
-  if (is_at_port(sockets)) connected_ = true;
+  if (std::ranges::any_of(sockets, [this](const TcpSocket& socket) { return is_at_port(socket); })) connected_ = true;
 }
 
 std::optional<Stopwatch::Clock::duration> ConnectionWatch::apart_with_torch() const {

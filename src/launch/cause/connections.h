@@ -49,7 +49,8 @@ class ConnectionWatch {
  public:
   using Time = Stopwatch::Clock::time_point;
 
-  // `port`: where PyTorch's ranks meet. Connections that were there `before` do not count.
+  // `port`: where PyTorch's ranks meet. Connections that were there `before` do not count, nor those of a rank with
+  // itself.
   ConnectionWatch(int port, World world, std::span<const TcpSocket> before = {});
 
   void look(std::span<const SeenProcess> processes, std::span<const TcpSocket> sockets, Time now);
@@ -70,12 +71,15 @@ class ConnectionWatch {
  private:
   using Key = std::pair<TcpSocket::End, TcpSocket::End>;
 
-  bool is_at_port(std::span<const TcpSocket> sockets) const;
+  bool is_at_port(const TcpSocket& socket) const;
+  bool meets_at_port(std::span<const SeenProcess> processes, std::span<const TcpSocket> sockets);
   void note(const SeenProcess& process, Time now);
 
   int port_;
   World world_;
   std::set<Key> before_;
+  std::set<Key> within_rank_;  // at the port, both ends in one rank, such as those of rank 0 with its own store
+  std::set<Key> unclear_;      // at the port, seen by the last look, of which an end could be anyone's
   Time last_look_;
   std::set<int> with_torch_;
   std::map<int, Time> torch_since_;  // by rank

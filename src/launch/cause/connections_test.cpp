@@ -110,6 +110,32 @@ TEST(ConnectionWatch, SeesWhatHasBeenClosedAtThePortOfTheRun) {
   EXPECT_TRUE(watch.connected());
 }
 
+// Rank 0 is a client of its own store.
+TEST(ConnectionWatch, DoesNotCountWhatARankHasWithItself) {
+  ConnectionWatch watch(kPort, kTwoRanks);
+  const std::vector<SeenProcess> alone = {process(0, 1, {"a", "b"}), process(0, 3, {"a", "b"}), process(1, 2, {})};
+  std::vector<TcpSocket> sockets = connection(kPort, "a", "b");
+  for (const int now : {1, 2, 3}) watch.look(alone, sockets, second(now));
+  EXPECT_EQ(watch.apart_with_torch(), seconds(2));
+  sockets.pop_back();
+  sockets.front().state = 6;  // TIME_WAIT
+  sockets.front().inode = "0";
+  for (const int now : {4, 5}) watch.look(alone, sockets, second(now));
+  watch.look_after_exit(sockets);
+  EXPECT_FALSE(watch.connected());
+  watch.look(std::vector{process(0, 1, {"a"}), process(1, 2, {"b"})}, connection(kPort, "a", "b"), second(6));
+  EXPECT_TRUE(watch.connected());
+}
+
+TEST(ConnectionWatch, CountsConnectionsOfUnseenProcessesAtThePortFromTheSecondLook) {
+  const std::vector<SeenProcess> processes = {process(0, 1, {"a"}), process(1, 2, {})};  // rank 1 hides its files
+  ConnectionWatch watch(kPort, kTwoRanks);
+  watch.look(processes, connection(kPort, "a", "b"), second(1));
+  EXPECT_FALSE(watch.connected());  // opened after the files of the processes were read?
+  watch.look(processes, connection(kPort, "a", "b"), second(2));
+  EXPECT_TRUE(watch.connected());
+}
+
 TEST(ConnectionWatch, DoesNotCountConnectionsOfAnEarlierAttempt) {
   const std::vector<TcpSocket> before = parse_tcp_sockets(kTable);
   ConnectionWatch watch(kPort, kTwoRanks, before);
