@@ -5,16 +5,27 @@ import sys
 
 TANDEM = "TANDEM_PROGRAM"
 LAUNCHERS = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+ACCELERATE = ["accelerate.commands.accelerate_cli", "launch"]  # what `accelerate launch` runs
 
 
 def module_and_arguments():
+    """After -m, which may be joined with flags before it and with the module: -um MODULE, -mMODULE."""
     with open("/proc/self/cmdline", "rb") as file:
         words = os.fsdecode(file.read()).split("\0")[1:-1]
-    while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
-        takes_value = words.pop(0) in ("-W", "-X")
-        if takes_value and words:
-            words.pop(0)
-    return words[1:] if words[:1] == ["-m"] else []
+    while words and words[0].startswith("-") and words[0] not in ("-", "--"):
+        word = words.pop(0)
+        if word.startswith("--"):
+            value_is_next, flag, value = word == "--check-hash-based-pycs", "", ""
+        else:
+            place = next((i for i, letter in enumerate(word) if letter in "cmWX"), len(word))
+            flag, value = word[place:place + 1], word[place + 1:]
+            value_is_next = flag in ("W", "X") and not value
+        if flag == "m":
+            return ([value] if value else []) + words
+        if flag == "c":
+            return []
+        del words[:value_is_next]
+    return []
 
 
 def make_way():
@@ -24,7 +35,9 @@ def make_way():
 
 
 words = module_and_arguments()
-if words[:1] and words[0] in LAUNCHERS:
+if words[:2] == ACCELERATE:
+    words[:2] = ["accelerate.commands.launch"]
+if words and words[0] in LAUNCHERS:
     try:
         os.execv(TANDEM, ["tandem", "run", sys.executable, "-m"] + words)
     except OSError as error:

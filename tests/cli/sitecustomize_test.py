@@ -201,9 +201,15 @@ class Shim(SitecustomizeTest):
 
     def test_takes_the_launchers_of_torch_and_accelerate(self):
         for module in ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"):
-            for flags in ([], ["-u"], ["-X", "dev", "-W", "ignore"]):
-                shown = self.python(*flags, "-m", module, "--nproc_per_node=2", "train.py", "a b", "").stdout
-                self.assertEqual(shown, f"[run][{sys.executable}][-m][{module}][--nproc_per_node=2][train.py][a b][]")
+            for words in (["-m", module], ["-u", "-m", module], ["-X", "dev", "-W", "ignore", "-m", module], ["-um", module], [f"-m{module}"],
+                          [f"-Bum{module}"], ["-Xdev", "-BWignore", "-m", module], ["-BW", "ignore", "-m", module],
+                          ["--check-hash-based-pycs", "default", "-m", module]):
+                shown = self.python(*words, "--nproc_per_node=2", "train.py", "a b", "").stdout
+                self.assertEqual(shown, f"[run][{sys.executable}][-m][{module}][--nproc_per_node=2][train.py][a b][]", words)
+
+    def test_takes_accelerate_launch(self):
+        shown = self.python("-um", "accelerate.commands.accelerate_cli", "launch", "train.py").stdout
+        self.assertEqual(shown, f"[run][{sys.executable}][-m][accelerate.commands.launch][train.py]")
 
     def test_leaves_all_else_alone(self):
         other = self.add_module("sitecustomize", "print('theirs')")
@@ -212,7 +218,10 @@ class Shim(SitecustomizeTest):
         told = self.python(str(self.folder / "script.py"), "-m", "torch.distributed.run", env=environment)
         self.assertEqual((told.stdout, told.stderr), ("theirs\n['-m', 'torch.distributed.run']\n", ""))
         self.assertEqual(self.python("-m", "this", env=environment).stdout[:14], "theirs\nThe Zen")
-        self.assertEqual(self.python("-c", "print(1)", "-m", "torch.distributed.run", env=environment).stdout, "theirs\n1\n")
+        for flags in (["-c"], ["-Bc"], ["-uBWignore", "-c"]):
+            self.assertEqual(self.python(*flags, "print(1)", "-m", "torch.distributed.run", env=environment).stdout, "theirs\n1\n", flags)
+        self.assertEqual(self.python("-cprint(1)", "-m", "torch.distributed.run", env=environment).stdout, "theirs\n1\n")
+        self.assertEqual(self.python("-m", "accelerate.commands.accelerate_cli", "env", env=environment).stdout[:7], "theirs\n")
 
     def test_says_so_if_tandem_is_gone(self):
         (self.folder / "echo").unlink()
