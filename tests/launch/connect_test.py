@@ -115,17 +115,17 @@ class Apart(ConnectTest):
         process = self.start_ranks("apart.py")
         told = self.read_until(process, "tandem: ranks 0, 1 ", "connect")
         self.assertNotIn("never", told)  # they still may
+        self.assertIn("init_process_group", self.read_until(process, "--no-expect-connect"))
         rest = self.finish(process)
         self.assertRegex(rest, r"tandem: ranks 0, 1 never connect.* 2 separate models")
-        self.assertIn("init_process_group", rest)
-        self.assertIn("--no-expect-connect", rest)
+        self.assertNotIn("hint", rest)  # it was given
         self.assertNotIn("all succeeded\n", rest)
         self.assertEqual(process.returncode, 0)
         self.assertEqual(sum(event["event"] == "unconnected" for event in self.events()), 2)
 
     def test_ranks_are_an_error_where_a_connection_is_expected(self):
         process = self.start_ranks("--quiet", "--expect-connect", "apart.py")
-        self.read_until(process, "tandem: ranks 0, 1 ", "connect")
+        self.read_until(process, "tandem: ranks 0, 1 ", "connect", "job is stopped", " --expect-connect ", " --connect-timeout (500ms) ")
         rest = process.communicate(timeout=LIMIT)[1]  # they are stopped
         self.assertEqual((process.returncode, self.events()[-1]["outcome"]), (5, "unconnected"), rest)
         self.assert_nothing_left()

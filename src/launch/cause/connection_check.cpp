@@ -94,10 +94,12 @@ std::string ConnectionCheck::names() const {
 
 std::string ConnectionCheck::so_far_text() const {
   const std::string time = duration_text(std::chrono::floor<std::chrono::seconds>(*watch_.apart_with_torch()));
-  return with_hint(
-      str(names(), " loaded torch ", time,
-          " ago and did not connect to each other so far: until then, each rank trains a model of its own"),
-      kConnectHint);
+  const std::string begin = str(names(), " loaded torch ", time, " ago and did not connect to each other");
+  return with_hint(must_stop()
+                       ? str(begin, ": the job is stopped, since --expect-connect is set and --connect-timeout (",
+                             duration_text(options_.connect_timeout), ") is over")
+                       : str(begin, " so far: until then, each rank trains a model of its own"),
+                   kConnectHint);
 }
 
 std::string ConnectionCheck::inner_text() const {
@@ -107,9 +109,12 @@ std::string ConnectionCheck::inner_text() const {
 }
 
 std::string ConnectionCheck::end_text() const {
-  return with_hint(str(names(), " never connected to each other: whatever they trained are ", plan_.env.world.size,
-                       " separate models, not one"),
-                   watch_.inner_launcher().empty() ? kConnectHint : kInnerHint);
+  const std::string text = str(names(), " never connected to each other: whatever they trained are ",
+                               plan_.env.world.size, " separate models, not one");
+  const bool is_inner = !watch_.inner_launcher().empty();
+  const bool has_hint = is_inner ? said_inner_ : said_apart_;  // given while they ran, unless --quiet
+  if (has_hint && !options_.expect_connect.on()) return text;
+  return with_hint(text, is_inner ? kInnerHint : kConnectHint);
 }
 
 }  // namespace tandem
