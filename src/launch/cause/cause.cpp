@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -34,10 +35,11 @@ FailureRole part_by_evidence(const Evidence& evidence) {
   return evidence.about_peer ? FailureRole::LostPeer : FailureRole::OwnError;
 }
 
-FailureRole part_of(const RankEnd& end, const Evidence& evidence, bool after_lost_peer) {
+// `may_have_failed`: before it was told to stop.
+FailureRole part_of(const RankEnd& end, const Evidence& evidence, bool may_have_failed) {
   const bool has_error = !evidence.error.empty() && !is_interrupt(evidence);
   if (is_fault(end.status.signal)) return FailureRole::OwnError;
-  const bool failed_first = after_lost_peer && has_error && evidence.at_end;
+  const bool failed_first = may_have_failed && has_error && evidence.at_end;
   if (end.told_to_stop) return failed_first ? part_by_evidence(evidence) : FailureRole::Stopped;
   if (end.status.ok()) return FailureRole::Succeeded;
   // PyTorch's NCCL watchdog aborts a process that has lost a peer.
@@ -53,13 +55,14 @@ int exit_code_of(const RankEnd& end, FailureRole part) {
   return end.status.shell_code();
 }
 
-bool is_first_lost_peer(std::span<const RankEnd> ends, const std::vector<Evidence>& evidence) {
-  std::size_t first = ends.size();
+// The first rank to fail by itself.
+std::optional<std::size_t> first_failure(std::span<const RankEnd> ends) {
+  std::optional<std::size_t> first;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (ends[i].told_to_stop || ends[i].status.ok()) continue;
-    if (first == ends.size() || ends[i].order < ends[first].order) first = i;
+    if (!first || ends[i].order < ends[*first].order) first = i;
   }
-  return first < ends.size() && part_of(ends[first], evidence[first], false) == FailureRole::LostPeer;
+  return first;
 }
 
 }  // namespace
@@ -67,10 +70,13 @@ bool is_first_lost_peer(std::span<const RankEnd> ends, const std::vector<Evidenc
 std::vector<Judgement> judge(std::span<const RankEnd> ends) {
   std::vector<Evidence> evidence;
   for (const RankEnd& end : ends) evidence.push_back(evidence_of(end));
-  const bool after_lost_peer = is_first_lost_peer(ends, evidence);
+  const auto first = first_failure(ends);
+  const bool after_lost_peer = first && part_of(ends[*first], evidence[*first], false) == FailureRole::LostPeer;
+  const std::string error = first ? evidence[*first].error : "";
   std::vector<Judgement> judgements;
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    const FailureRole part = part_of(ends[i], evidence[i], after_lost_peer);
+    const bool may_have_failed = after_lost_peer || (evidence[i].error == error && !evidence[i].traceback.empty());
+    const FailureRole part = part_of(ends[i], evidence[i], may_have_failed);
     judgements.push_back({.part = part, .evidence = std::move(evidence[i])});
   }
   return judgements;

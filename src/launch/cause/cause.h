@@ -39,8 +39,8 @@ struct Judgement {
   Evidence evidence;
 };
 
-// One for each of `ends`. A rank that was told to stop can only be the cause if the first rank to fail had merely lost
-// a peer: otherwise it was running normally, whatever errors it had logged.
+// One for each of `ends`. A rank that was told to stop had failed if its output ends in an error, and the first rank to
+// fail had merely lost a peer or failed alike: otherwise it was running normally, whatever errors it had logged.
 std::vector<Judgement> judge(std::span<const RankEnd> ends);
 
 struct Cause {

@@ -34,19 +34,31 @@ std::string status_text(const RankEnd& end, int exit_code) {
   return is_cut_short ? "an error of its own, then stopped by tandem" : end.status.text();
 }
 
-// Whether the user has just seen the error: a rank that is shown has printed it itself, and not much after it.
-bool is_seen(const RankEnd& end, const Evidence& evidence) {
-  if (evidence.traceback.empty()) return !end.output.empty() && end.seen.ends_with(end.output);
-  const std::size_t begin = end.seen.rfind(split(trim(evidence.traceback), '\n').back());
+// Whether the user has just seen this line of a rank that is shown, and not much after it.
+bool is_near_end(const std::string& seen, const std::string& line) {
+  const std::size_t begin = seen.rfind(line);
   return begin != std::string::npos &&
-         std::count(end.seen.begin() + static_cast<std::ptrdiff_t>(begin), end.seen.end(), '\n') <= kNearLines;
+         std::count(seen.begin() + static_cast<std::ptrdiff_t>(begin), seen.end(), '\n') <= kNearLines;
 }
 
-std::string headline(const RankEnd& end, const Evidence& evidence, int exit_code) {
+// Where the user has just seen the error: a rank that is shown has printed it itself, or the same one. Empty: nowhere.
+std::string seen_text(std::span<const RankEnd> ends, const RankEnd& end, const Evidence& evidence) {
+  if (evidence.traceback.empty() && !end.output.empty() && end.seen.ends_with(end.output)) {
+    return "; its output is above";
+  }
+  const std::string last = split(trim(evidence.traceback), '\n').back();
+  if (last.empty()) return {};
+  if (is_near_end(end.seen, last)) return "; its error is above";
+  const auto same = std::ranges::find_if(ends, [&](const RankEnd& other) {
+    return is_near_end(other.seen, last) && is_near_end(other.seen, evidence.error);
+  });
+  return same == ends.end() ? "" : str("; its error is that of rank ", same->rank, " above");
+}
+
+std::string headline(const RankEnd& end, const std::string& seen, int exit_code) {
   const std::string memory = end.peak_memory.count > 0 ? str(", peak memory ", size_text(end.peak_memory)) : "";
-  const std::string_view what = evidence.traceback.empty() ? "output" : "error";
   return str("tandem: rank ", end.rank, " failed: ", status_text(end, exit_code), " (after ", fixed(end.seconds, 1),
-             " s", memory, ')', is_seen(end, evidence) ? str("; its ", what, " is above") : "", '\n');
+             " s", memory, ')', seen, '\n');
 }
 
 std::string last_lines(const RankEnd& end) {
@@ -57,7 +69,6 @@ std::string last_lines(const RankEnd& end) {
 }
 
 std::string details(const RankEnd& end, const Evidence& evidence) {
-  if (is_seen(end, evidence)) return {};
   if (!evidence.traceback.empty()) return report_lines(split(evidence.traceback, '\n'));
   return last_lines(end);
 }
@@ -114,10 +125,11 @@ FailureReport report_failure(std::span<const RankEnd> ends, const Circumstances&
   const RankEnd& end = ends[cause.index];
   const std::vector<Judgement> judgements = judge(ends);
   const RanksByRole others = sort_others(ends, judgements, cause.index);
+  const std::string seen = seen_text(ends, end, cause.evidence);
   const std::string hint = failure_hint(end, cause.evidence, now);
   const std::string log = log_folder.empty() ? "" : str(log_folder, "/rank", end.rank, ".log");
   return {
-      .text = printable_text(str(headline(end, cause.evidence, cause.exit_code), details(end, cause.evidence),
+      .text = printable_text(str(headline(end, seen, cause.exit_code), seen.empty() ? details(end, cause.evidence) : "",
                                  hint_text(hint), others_text(others), missing_text(judgements[cause.index], others),
                                  log.empty() ? "" : str("tandem: its whole output is in ", log, '\n'))),
       .json = Json::Object{{"rank", end.rank},

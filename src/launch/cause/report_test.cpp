@@ -64,6 +64,21 @@ TEST(ReportFailure, DoesNotRepeatWhatTheUserHasJustSeen) {
   EXPECT_EQ(lacks(report_failure(ends, {}, "LOGS").text, {"  ValueError: boom\n"}), "");
 }
 
+TEST(ReportFailure, OfAllRanksAlikeIsToldOnceWhicheverWasFirst) {
+  const std::string shown = replace_all(kOwnOutput, "[rank1]: ", "");
+  for (RankEnd rank0 : {measured_stop(0, shown), measured_end(0, {.code = 1}, shown)}) {
+    rank0.order = 2;
+    rank0.seen = shown;
+    const FailureReport report =
+        report_failure(std::vector{rank0, measured_end(1, {.code = 1}, kOwnOutput), measured_stop(3)}, {}, "LOGS");
+    EXPECT_EQ(report.text.find("ValueError"), std::string::npos) << report.text;
+    EXPECT_EQ(lacks(report.text,
+                    {"rank 1 failed: exit code 1 (", "rank 0 above\n", "rank 0 failed too", "rank 3 was stopped"}),
+              "");
+    EXPECT_EQ(json_text(report.json.at("failed_too")), "[0]");
+  }
+}
+
 TEST(ReportFailure, SaysTheSameToMachines) {
   const std::vector<RankEnd> ends = {measured_end(0, {.code = 1}, kPeerOutput),
                                      measured_end(1, {.signal = SIGSEGV}, ""), measured_stop(2), measured_stop(3)};
