@@ -66,6 +66,13 @@ std::string inner_group_text(const InnerGroup& group) {
              " processes of its own that are connected to each other");
 }
 
+void add_contact(Contacts& contacts, const SeenProcess& one, const SeenProcess& peer) {
+  if (one.rank != peer.rank) contacts.between_ranks = true;
+  if (one.rank != peer.rank || !one.has_torch || !peer.has_torch) return;
+  if (!contacts.inner) contacts.inner.emplace(InnerGroup{one.rank, {}});
+  if (contacts.inner->rank == one.rank) contacts.inner->pids.insert({one.pid, peer.pid});
+}
+
 }  // namespace
 
 Contacts find_contacts(std::span<const SeenProcess> processes, std::span<const TcpSocket> sockets) {
@@ -74,21 +81,14 @@ Contacts find_contacts(std::span<const SeenProcess> processes, std::span<const T
   std::map<std::pair<TcpSocket::End, TcpSocket::End>, Holders> ends;
   for (const TcpSocket& socket : sockets) {
     const auto found = holders.find(socket.inode);
-    const bool is_theirs = socket.state == TcpSocket::Established && found != holders.end();
-    if (is_theirs) ends.emplace(std::pair(socket.local, socket.remote), found->second);
-    if (is_theirs && !socket.is_within_host()) contacts.with_other_hosts = true;
+    if (socket.state != TcpSocket::Established || found == holders.end()) continue;
+    ends.emplace(std::pair(socket.local, socket.remote), found->second);
+    if (!socket.is_within_host()) contacts.with_other_hosts = true;
   }
   for (const auto& [key, ones] : ends) {
     const auto other = ends.find({key.second, key.first});
     if (other == ends.end() || share_process(ones, other->second)) continue;
-    const SeenProcess& one = *ones.front();
-    const SeenProcess& peer = *other->second.front();
-    if (one.rank != peer.rank) {
-      contacts.between_ranks = true;
-    } else if (one.has_torch && peer.has_torch) {
-      if (!contacts.inner) contacts.inner.emplace(InnerGroup{one.rank, {}});
-      if (contacts.inner->rank == one.rank) contacts.inner->pids.insert({one.pid, peer.pid});
-    }
+    add_contact(contacts, *ones.front(), *other->second.front());
   }
   return contacts;
 }
