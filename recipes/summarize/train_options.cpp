@@ -56,7 +56,7 @@ std::vector<GivesWay> gives_way(const TrainOptions&) {
       {.name = "vocabulary",
        .to = {"tokenizer"},
        .if_both = "leave out --vocabulary, which follows from the tokenizer, or --tokenizer"}};
-  for (const std::string& name : shape) rules.push_back({.name = name, .to = {"init"}});
+  for (const std::string& name : shape) rules.push_back({.name = name, .to = {"init"}, .decides = true});
   return rules;
 }
 

@@ -32,7 +32,7 @@ struct TrainOptions {
   AcceleratorOptions accelerator = {};
   DataOptions data = {};
   LoaderOptions loader = {};
-  std::string init = {};
+  std::filesystem::path init = {};  // or a name
   std::filesystem::path tokenizer = {};
   Gpt2Options model = {};
   PromptOptions prompt = {};

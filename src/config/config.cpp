@@ -41,13 +41,10 @@ void set_fields(std::vector<Field>& fields, const GivenSettings& given, const Pr
   const auto is_wanted = [&](const Field& field) {
     return static_cast<bool>(field.apply_preset) == (wanted == Wanted::Presets);
   };
-  for (const GivenSetting& setting : given.earlier) {
-    if (!is_wanted(fields[setting.field])) continue;
-    set_from_file(fields[setting.field], setting);
-    fields[setting.field].is_given = false;
-  }
-  for (const GivenSetting& setting : given.file) {
-    if (is_wanted(fields[setting.field])) set_from_file(fields[setting.field], setting);
+  for (const std::vector<GivenSetting>& settings : {given.earlier, given.file}) {
+    for (const GivenSetting& setting : settings) {
+      if (is_wanted(fields[setting.field])) set_from_file(fields[setting.field], setting);
+    }
   }
   for (Field& field : fields) {
     if (is_wanted(field)) set_from_environment(field, program);
@@ -93,7 +90,7 @@ const Field* given_of(const std::vector<std::string>& names, std::span<const Fie
   return nullptr;
 }
 
-// The source of a value that gave way is shown with the settings.
+// The source of a value that gave way is shown with the settings. A stored file may have it already.
 void give_way(std::vector<Field>& fields) {
   for (Field& field : fields) {
     for (const GivesWay& rule : field.gives_way) {
@@ -102,9 +99,11 @@ void give_way(std::vector<Field>& fields) {
       if (field.is_given && !rule.if_both.empty()) {
         fail(ErrorKind::Usage, str("both ", field.source, " and ", other->source, " are given"), rule.if_both);
       }
-      if (!field.is_proposed()) continue;
+      if (field.is_given || field.default_value == field.own_default) continue;
       field.set(field.own_default);
-      field.source = str("gives way to ", other->source);
+      field.source = str(kGivesWayTo, other->source);
+      if (rule.decides) field.shown = str("of ", flag_names(*other).front());
+      break;
     }
   }
 }

@@ -301,26 +301,26 @@ TEST(Config, NamesTheSourceOfASettingInASection) {
   EXPECT_EQ(error_of([&] { load_config(config, args, kSampleProgram); }).message(), "nproc is 7 (--ranks.nproc)");
 }
 
-TEST(Config, DumpsEverySettingWithTheSourceOfWhatIsNotDefault) {
+TEST(Config, DumpsEverySettingWithTheSourceOfWhatIsGiven) {
   const TempFile file("optimizer:\n  lr: 1e-3\n");
   SampleConfig config;
   const Args args = {"--config", file.path(), "-b", "16", "--tags", "a,\"b", "--level", "3", "--dump-config"};
   EXPECT_EQ(load_config(config, args, kSampleProgram).text.value(), R"(batch-size: 16  # --batch-size
-level: 3
-dropout: 0.1
-shuffle: true
-name: "run"
-data: "data/train.csv"
-stop-at: 11h30m
-memory: 18GB
-precision: fp32
+level: 3  # --level
+dropout: 0.1  # default
+shuffle: true  # default
+name: "run"  # default
+data: "data/train.csv"  # default
+stop-at: 11h30m  # default
+memory: 18GB  # default
+precision: fp32  # default
 tags: ["a", "\"b"]  # --tags
-max-steps: null
-note: null
+max-steps: null  # default
+note: null  # default
 optimizer:
   lr: 0.001  # )" + file.path() + R"(:2
-  betas: [0.9, 0.999]
-  nesterov: false
+  betas: [0.9, 0.999]  # default
+  nesterov: false  # default
 )");
 }
 

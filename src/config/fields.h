@@ -11,6 +11,9 @@
 
 namespace tandem {
 
+// Begins the source of a value that gave way to another setting.
+constexpr std::string_view kGivesWayTo = "gives way to ";
+
 // A value as printed: "none", the text, or the texts separated by commas.
 std::string written_text(const Written& written);
 

@@ -78,6 +78,8 @@ std::string section_of(const Field& field) {
   return dot == std::string::npos ? "flags" : field.name.substr(0, dot);
 }
 
+std::string shown_text(const Field& field) { return field.shown.empty() ? written_text(field.get()) : field.shown; }
+
 }  // namespace
 
 std::string config_help(std::span<const Field> fields, const ProgramText& program) {
@@ -111,12 +113,12 @@ std::string config_table(std::span<const Field> fields) {
   for (const Field& field : fields) {
     if (field.is_default()) continue;
     name_width = std::max(name_width, field.name.size());
-    value_width = std::max(value_width, written_text(field.get()).size());
+    value_width = std::max(value_width, shown_text(field).size());
   }
   std::string text;
   for (const Field& field : fields) {
     if (field.is_default()) continue;
-    text += str(padded(field.name, name_width), "  ", padded(written_text(field.get()), value_width), "  ",
+    text += str(padded(field.name, name_width), "  ", padded(shown_text(field), value_width), "  ",
                 field.source.empty() ? "program" : field.source, "  (", default_text(field), ")\n");
   }
   return text;

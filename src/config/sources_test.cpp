@@ -88,7 +88,8 @@ TEST(Section, IsATitleInHelpAfterThePlainFlags) {
 TEST(Section, IsFlatInTheStoredFile) {
   JobOptions options;
   EXPECT_EQ(config_yaml(fields_of(options)),
-            "max-restarts: 0\nkeep: false\nname: \"job\"\nset: []\nranks: []\nnote: null\n");
+            "max-restarts: 0  # default\nkeep: false  # default\nname: \"job\"  # default\nset: []  # default\n"
+            "ranks: []  # default\nnote: null  # default\n");
 }
 
 TEST(EnvironmentPrefix, PutsVariablesOverTheFileAndFlagsOverVariables) {

@@ -19,6 +19,18 @@ namespace {
 
 std::string place(const std::filesystem::path& path, const YAML::Mark& mark) { return str(path, ':', mark.line + 1); }
 
+constexpr std::string_view kDefaultMark = "  # default";
+
+// A stored file has all settings. Of each that nobody gave, its line says so.
+bool is_marked_line(std::string_view line) {
+  return line.ends_with(kDefaultMark) || line.find(str("  # ", kGivesWayTo)) != line.npos;
+}
+
+std::string comment_of(const Field& field) {
+  if (field.is_given || field.source.starts_with(kGivesWayTo)) return str("  # ", field.source);
+  return std::string(field.has_default() ? kDefaultMark : "");
+}
+
 // In yaml-cpp, plain scalars have the tag "?", quoted ones "!".
 bool is_none(const YAML::Node& node) { return node.IsNull() || (node.Tag() == "?" && node.Scalar() == "none"); }
 
@@ -64,8 +76,9 @@ bool has_more_than_one_document(const std::string& text) {
 // Finds the field of each key of a file.
 class YamlReader {
  public:
-  YamlReader(std::span<const Field> fields, std::filesystem::path path, std::span<const Refusal> refused)
-      : fields_(fields), path_(std::move(path)), refused_(refused) {}
+  YamlReader(std::span<const Field> fields, std::filesystem::path path, std::string_view text,
+             std::span<const Refusal> refused)
+      : fields_(fields), path_(std::move(path)), lines_(split(text, '\n')), refused_(refused) {}
 
   void read_section(const YAML::Node& section, const std::string& prefix) {
     for (const auto& entry : section) {
@@ -87,7 +100,10 @@ class YamlReader {
     if (first != settings_.end()) {
       fail_at(key, str("duplicate setting ", name, ", first set at ", first->where), "remove one of the two lines");
     }
-    settings_.push_back({.field = index, .value = written(*field, value), .where = place(path_, key.Mark())});
+    settings_.push_back({.field = index,
+                         .value = written(*field, value),
+                         .where = place(path_, key.Mark()),
+                         .is_marked = is_marked_line(lines_.at(key.Mark().line))});
   }
 
   void read_subsection(const YAML::Node& key, const std::string& name, const YAML::Node& value) {
@@ -134,6 +150,7 @@ class YamlReader {
 
   std::span<const Field> fields_;
   std::filesystem::path path_;
+  std::vector<std::string> lines_;
   std::span<const Refusal> refused_;
   std::vector<GivenSetting> settings_;
 };
@@ -171,7 +188,7 @@ std::vector<GivenSetting> read_yaml(std::span<const Field> fields, const std::fi
       fail(ErrorKind::Config, str(place(path, document.Mark()), ": the file is not a YAML mapping"),
            "write one `name: value` per line");
     }
-    YamlReader reader(fields, path, refused);
+    YamlReader reader(fields, path, text, refused);
     reader.read_section(document, "");
     return std::move(reader).settings();
   } catch (const YAML::Exception& error) {
@@ -182,7 +199,7 @@ std::vector<GivenSetting> read_yaml(std::span<const Field> fields, const std::fi
 
 void set_from_file(Field& field, const GivenSetting& setting) {
   set_field(field, setting.value, setting.where, ErrorKind::Config, str(setting.where, ": ", field.name));
-  field.is_given = !field.is_default();  // a stored file has all settings
+  field.is_given = !setting.is_marked || !field.has_default();  // a marked line that was edited is given
 }
 
 void load_yaml(std::span<Field> fields, const std::filesystem::path& path, std::span<const Refusal> refused) {
@@ -209,8 +226,8 @@ std::string config_yaml(std::span<const Field> fields) {
     while (depth < open.size() && depth < path.size() && open[depth] == path[depth]) ++depth;
     for (; depth < path.size(); ++depth) text += str(std::string(2 * depth, ' '), path[depth], ":\n");
     open = path;
-    const std::string comment = field.is_default() || field.source.empty() ? "" : str("  # ", field.source);
-    text += str(std::string(2 * path.size(), ' '), key, ": ", yaml_value(field), replace_all(comment, "\n", " "), '\n');
+    const std::string comment = replace_all(comment_of(field), "\n", " ");
+    text += str(std::string(2 * path.size(), ' '), key, ": ", yaml_value(field), comment, '\n');
   }
   return text;
 }

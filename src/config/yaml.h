@@ -16,7 +16,8 @@ namespace tandem {
 struct GivenSetting {
   std::size_t field;
   Written value;
-  std::string where;  // "run.yaml:3"
+  std::string where;       // "run.yaml:3"
+  bool is_marked = false;  // by its comment in a stored file: nobody gave it
 };
 
 // The settings of a file, in its order; nothing is set yet. A refused key is an Error unless its value says nothing.

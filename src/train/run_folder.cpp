@@ -137,6 +137,15 @@ void set_resume(const RunRequest& request, const std::string& resume) {
   if (field != request.fields.end()) field->set(resume);
 }
 
+// The run may be resumed in another folder. A name that is no path here ("gpt2") stays.
+void make_absolute(Field& field) {
+  const Written value = field.get();
+  const auto* text = std::get_if<std::string>(&value);
+  std::error_code missing;
+  if (!field.is_path || !field.is_given || text == nullptr || text->empty() || !fs::exists(*text, missing)) return;
+  field.get = [whole = Written(whole_path(*text).native())] { return whole; };
+}
+
 // A run with this file as --config must neither resume this run nor write into its folder.
 std::string reusable_config(const RunRequest& request) {
   std::vector<Field> fields = request.fields;
@@ -144,6 +153,9 @@ std::string reusable_config(const RunRequest& request) {
     return field.name == "name" || field.name == "detach" ||
            (field.name == "resume" && request.resume().from == ResumeRequest::From::Latest);
   });
+  for (Field& field : fields) {
+    if (field.name != "run-dir") make_absolute(field);
+  }
   return config_yaml(fields);
 }
 

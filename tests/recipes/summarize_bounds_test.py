@@ -52,7 +52,7 @@ class Numbers(SummarizeTest):
                     self.assertRegex(said, rf"^error: .*\b{flag}\b.*\nhint: .+\n$")
 
     def test_of_a_training_are_all_here(self):
-        settings = dict(line.split(": ", 1) for line in self.run_well("train", "--dump-config").stdout.splitlines())
+        settings = dict(line.removesuffix("  # default").split(": ", 1) for line in self.run_well("train", "--dump-config").stdout.splitlines())
         numeric = {name for name, value in settings.items() if re.match(r"null$|-?\d", value)}
         self.assertEqual(numeric, set(NUMBERS))
 

@@ -45,6 +45,12 @@ class Preset(StartTest):
         self.assertEqual(refused.returncode, 3, refused.stderr)
         self.assertRegex(refused.stderr, r"^error: .*\b32\b.*24 x 1.*\nhint: .*--global-batch 24 or 48")
 
+    def test_is_not_taken_for_what_a_file_gives(self):
+        self.write("run.yaml", "preset: demo\nglobal-batch: 32\nnproc: 3\n")
+        refused = self.summarize("train", "--config", "run.yaml", *SHAPE, "--max-steps", 1)
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertRegex(refused.stderr, r"error: .*\b32\b.*16 x 3")
+
     def test_shortens_its_warm_up_for_a_short_run(self):
         said = self.run_well(*DEMO, "--max-steps", 3, "--name", "a").stdout
         self.assertRegex(said, r"(?m)^warm-up +0 steps, .*\b50\b")
@@ -61,6 +67,7 @@ class Preset(StartTest):
         self.assertRegex(said, r"(?m)^data +23 samples$")
         for name, flag in (("data", "--train"), ("layers", "--init"), ("width", "--init"), ("lr", "--init")):
             self.assertRegex(said, rf"(?m)^[a-z]* +{name} .*gives way to {flag} ")
+        self.assertRegex(said, r"(?m)^[a-z]* +layers +of --init +gives way to --init +\(default 2\)$")
         self.assertEqual(self.config("a")["data"], '""')
 
     def test_of_the_guide_counts_the_epochs_it_has_and_does_not_advise_what_is_set(self):
@@ -101,8 +108,27 @@ class Resume(StartTest):
         self.assertEqual((went_on["steps"], went_on["folder"]), (10, str(self.folder / "runs" / "parts")))
         self.assertEqual(self.weights("parts"), self.weights("whole"))
         self.assertEqual({name: self.config("parts")[name] for name in ("train", "seed", "dropout", "epochs")},
-                         {"train": '"train.csv"', "seed": "7", "dropout": "0.25", "epochs": "2"})
+                         {"train": json.dumps(str(self.train_csv)), "seed": "7", "dropout": "0.25", "epochs": "2"})
         self.assertNotIn("resume", self.config("parts"))
+
+    def test_keeps_what_was_given_though_a_preset_or_other_weights_propose_more(self):
+        tuned = ("train", "--train", "train.csv", "--init", self.hf, *SHORT, "--name", "tuned", "--lr", 1e-3)
+        self.run_well(*tuned)
+        self.run_well("train", "--resume", "latest", "--max-steps", 4)
+        self.assertEqual(self.config("tuned")["lr"], "0.001")
+        self.run_well(*DEMO, "--global-batch", 32, "--warmup-steps", 2, "--max-steps", 4, "--stop-at", 0.001, "--name", "batch")
+        refused = self.summarize("train", "--resume", "latest", "--nproc", 3)
+        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertRegex(refused.stderr, r"error: .*\b32\b.*16 x 3")
+        refused = self.summarize("train", "--resume", "latest", "--max-steps", 1)
+        self.assertIn("warmup-steps is 2", refused.stderr)
+        self.assertEqual(self.config("batch")["global-batch"], "32")
+
+    def test_works_from_another_folder(self):
+        self.run_well("train", "--train", "train.csv", "--init", self.copy_of_hf("weights").name, *SHORT, "--name", "a")
+        (self.folder / "elsewhere").mkdir()
+        went_on = self.result("train", "--run-dir", "../runs", "--resume", "latest", "--max-steps", 3, cwd=self.folder / "elsewhere")
+        self.assertEqual(went_on["steps"], 3)
 
     def test_is_what_the_next_line_says_and_that_can_be_read(self):
         (line,) = re.findall(r"(?m)^next +(.*)$", self.stop_early("parts").stdout)

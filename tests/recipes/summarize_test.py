@@ -145,7 +145,7 @@ class Train(SummarizeTest):
     def test_takes_a_preset_from_a_file_and_from_the_settings_of_a_run(self):
         (self.folder / "mine.yaml").write_text("preset: demo\nseed: 7\n")
         shown = self.run_well("train", "--config", "mine.yaml", "--dump-config")
-        self.assertRegex(shown, "(?m)^width: 64$")
+        self.assertRegex(shown, "(?m)^width: 64  # default$")
         self.assertRegex(shown, "(?m)^seed: 7 ")
         (self.folder / "all.yaml").write_text(shown)
         again = self.run_well("train", "--config", "all.yaml", "--dump-config")

@@ -3,6 +3,7 @@
 #include <tandem/detail/value.h>
 
 #include <concepts>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ struct GivesWay {
   std::string name;
   std::vector<std::string> to;
   std::string if_both = {};  // if `name` is given too, an Error with this hint; empty: both may be given
+  bool decides = false;      // the other setting has a value of its own for it: the table says "of --init"
 };
 
 // One setting of a configuration, type-erased, for flags, files, help and the printed table.
@@ -32,6 +34,7 @@ struct Field {
   bool list = false;
   bool repeated = false;  // each occurrence of the flag is one item of the list
   bool optional = false;
+  bool is_path = false;
   std::function<Written()> get;
   std::function<bool(const Written&)> set;  // false: invalid value, nothing changed
   std::function<void()> apply_preset;       // of a preset: gives all settings the values of the preset that is set
@@ -39,11 +42,15 @@ struct Field {
   Written default_value;                    // the same, or that of the preset
   std::string source;                       // "run.yaml:3", "--lr"; empty: default
   std::vector<GivesWay> gives_way;          // with whole names
-  bool is_given = false;                    // by a flag or a variable, or by a file with another value than the default
+  std::string shown;                        // in the table, in place of a value that is not used; empty: the value
+  bool is_given = false;                    // by a flag, a variable or a file, now or at an earlier start of the run
 
   bool is_default() const { return get() == default_value; }
 
-  // Not given, but chosen by a preset or by an earlier start of the run.
+  // Of the program or of a preset.
+  bool has_default() const { return is_default() || get() == own_default; }
+
+  // Not given, but chosen by a preset.
   bool is_proposed() const { return !is_given && get() != own_default; }
 };
 
@@ -98,6 +105,7 @@ Field make_field(FieldName name, Value& value, std::string_view help) {
   field.list = Format::kList;
   field.repeated = kIsRepeated<Value>;
   field.optional = Format::kOptional;
+  field.is_path = std::is_same_v<Value, std::filesystem::path>;
   field.get = [&value] { return Format::write(value); };
   field.set = [&value](const Written& written) {
     auto read = Format::read(written);
