@@ -1,9 +1,11 @@
 #include "recipe/find_model.h"
 
 #include <tandem/checkpoint_folder.h>
+#include <tandem/detail/value.h>
 #include <tandem/error.h>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <vector>
 
@@ -77,8 +79,10 @@ std::string missing_model_hint(const std::string& name) {
     return str("add it to the notebook: Add Input, Models, search for ", fs::path(name).filename().native(),
                ", framework PyTorch or Transformers; it is then found below /kaggle/input");
   }
-  if (environment_variable_or_empty("HF_HUB_OFFLINE") == "1") {
-    return "HF_HUB_OFFLINE is 1: copy its folder, with config.json and model.safetensors, and name it with --init "
+  std::string offline = environment_variable_or_empty("HF_HUB_OFFLINE").value_or("");
+  std::ranges::transform(offline, offline.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (detail::read_bool(offline) == true) {
+    return "HF_HUB_OFFLINE is set: copy its folder, with config.json and model.safetensors, and name it with --init "
            "FOLDER";
   }
   return str("download it: python3 -c \"from huggingface_hub import snapshot_download as get; get('", name, "')\"");

@@ -77,8 +77,8 @@ TEST(Model, ThatIsMissingIsToBeDownloadedOnlyWhereThatCanWork) {
   const auto hint = [] { return error_of([] { find_model("some/other"); }).hint(); };
   EXPECT_EQ(error_of([] { find_model("some/other"); }).kind(), ErrorKind::Data);
   EXPECT_TRUE(says(hint(), {"get('some/other')"})) << hint();
-  {
-    const TempVariable offline("HF_HUB_OFFLINE", "1");
+  for (const char* yes : {"1", "true", "YES", "on"}) {
+    const TempVariable offline("HF_HUB_OFFLINE", yes);
     EXPECT_TRUE(says(hint(), {"model.safetensors", "--init"})) << hint();
     EXPECT_EQ(hint().find("download"), std::string::npos) << hint();
   }

@@ -12,7 +12,7 @@ namespace tandem {
 HeldOutSplit hold_out(std::int64_t num_rows, const std::string& table, const std::string& flag) {
   constexpr std::int64_t kHeldOutEvery = 20;
   if (num_rows < kHeldOutEvery) {
-    fail(ErrorKind::Data, str(table, " has ", num_rows, " rows, too few to hold some out"),
+    fail(ErrorKind::Data, str(table, " has ", num_rows, num_rows == 1 ? " row" : " rows", ", too few to hold some out"),
          str("give a validation file with ", flag));
   }
   const std::int64_t num_train = num_rows - num_rows / kHeldOutEvery;

@@ -84,7 +84,7 @@ bool looks_chinese(std::string text) {
 }  // namespace
 
 void check_encoding(const std::string& encoding) {
-  if (Converter(encoding).is_known()) return;
+  if (!encoding.empty() && Converter(encoding).is_known()) return;  // iconv takes "" for that of the locale
   fail(ErrorKind::Config, str("encoding is '", encoding, "', which iconv does not know"),
        "give utf-8, gb18030, gbk, big5, utf-16, latin1, ...; `iconv -l` lists them");
 }

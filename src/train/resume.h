@@ -23,6 +23,11 @@ struct ResumeRequest {
   bool is_new_run() const { return from == From::Nothing || from == From::Weights || from == From::LatestWeights; }
 };
 
+constexpr const char* kResumeTakes =
+    "--resume takes auto (starts a new run if there is none), latest, no, a checkpoint, a folder of checkpoints, a "
+    "run, "
+    "a folder of runs, or weights:PATH";
+
 ResumeRequest parse_resume(std::string_view text);
 std::string resume_text(const ResumeRequest& request);  // what parse_resume reads
 

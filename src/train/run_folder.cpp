@@ -15,8 +15,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "checkpoint/folder.h"
 #include "monitor/append_file.h"
 #include "train/find_run.h"
+#include "train/resume.h"
 #include "train/run_environment.h"
 #include "train/run_files.h"
 #include "train/typed_command.h"
@@ -75,8 +77,14 @@ fs::path find_run(const fs::path& run_dir, const std::string& name) {
   const fs::path target = fs::read_symlink(run_dir / name, no_link);
   fs::path folder = run_dir / (no_link ? fs::path(name) : target);
   if (fs::is_directory(folder, ignored)) return folder;
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run_dir, ignored)) {
+    if (entry.path().filename() != kLatestRun) names.push_back(entry.path().filename());
+  }
+  const auto meant = nearest(name, names);
   fail(ErrorKind::Checkpoint, str("resume: no run to resume: ", run_dir / name, " not found"),
-       "start one without --resume, or give --run-dir and --name");
+       meant ? str("did you mean --name ", shell_quoted(*meant), '?')
+             : "start one without --resume, or give --run-dir and --name");
 }
 
 fs::path choose_folder(const RunRequest& request, const WorkerEnv& env, const fs::path& run_dir, WallTime now) {
@@ -237,6 +245,31 @@ std::optional<EarlierSettings> earlier_settings(std::span<const Field> given, co
   const bool by_launcher = env.is_launched && env.run_folder.empty();
   if (by_launcher) earlier.left_out.insert(earlier.left_out.end(), {"nproc", "device"});
   return earlier;
+}
+
+std::string check_resumed_run(const RunRequest& request, const WorkerEnv& env) {
+  using From = ResumeRequest::From;
+  const ResumeRequest resume = request.resume();
+  const bool is_known = resume.from != From::Path && resume.from != From::Latest;
+  const bool is_checked = env.restart_count > 0 || !env.run_folder.empty();
+  if (is_known || is_checked || env.world.rank > 0) return "";  // another host may not see the folder
+  const fs::path run = run_to_continue(request.fields, env);
+  std::error_code unknown;
+  if (resume.from == From::Path && !fs::exists(resume.path, unknown)) {
+    const auto meant = nearest(resume.path.native(), std::vector<std::string>{"auto", "latest", "no", "weights"});
+    fail(ErrorKind::Checkpoint, str("resume: ", resume.path, " not found"),
+         meant ? str("did you mean --resume ", *meant, '?') : kResumeTakes);
+  }
+  if (!fs::exists(run, unknown) || fs::exists(run / kConfigFile, unknown)) return "";
+  const bool is_run = fs::is_directory(run / kCheckpointsFolder, unknown);
+  const FoundCheckpoint found = find_checkpoint(is_run                      ? run / kCheckpointsFolder
+                                                : resume.from == From::Path ? resume.path
+                                                                            : run);
+  if (!found.path && found.passed_over.empty()) {
+    fail(ErrorKind::Checkpoint, str("resume: ", run, " has neither settings (", kConfigFile, ") nor checkpoints"),
+         kResumeTakes);
+  }
+  return str("note: ", run, " has no ", kConfigFile, ": its settings are those that are given\n");
 }
 
 NewFolders::NewFolders(const RunOptions& options)

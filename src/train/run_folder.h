@@ -32,6 +32,10 @@ struct RunRequest {
 // those of its last start, but for what belonged to that start. Under a launcher of the user's, the ranks are his.
 std::optional<EarlierSettings> earlier_settings(std::span<const Field> given, const WorkerEnv& env);
 
+// An Error if --resume names what is not there, or a folder with neither settings nor checkpoints. Returns a note for
+// the screen if only the settings are missing.
+std::string check_resumed_run(const RunRequest& request, const WorkerEnv& env);
+
 using WallTime = std::chrono::system_clock::time_point;
 
 // Chooses the folder of the run and creates it if needed. The name is the first of these that is known: --name; with

@@ -289,6 +289,30 @@ TEST_F(RunFolder, HasTheSettingsThatTheRunContinuesWith) {
   EXPECT_EQ(ranks({.is_launched = true}), 1);  // by the user, who chose the ranks
 }
 
+TEST_F(RunFolder, ToResumeThatIsNotThereIsNamedBeforeAnythingElse) {
+  options_.run.name = "first";
+  const auto check = [&](const std::string& resume, const WorkerEnv& env = {}) {
+    options_.resume = resume;
+    return error_of([&] { check_resumed_run(request(), env); });
+  };
+  make();
+  for (const std::string& resume : {std::string("latst"), (runs_ / "nothere").native()}) {
+    EXPECT_EQ(check(resume).kind(), ErrorKind::Checkpoint);
+    EXPECT_TRUE(says(check(resume).message(), {resume}));
+  }
+  EXPECT_TRUE(says(check("latst").hint(), {"--resume latest?"}));
+  EXPECT_TRUE(says(check((runs_ / "nothere").native()).hint(), {"--resume takes", "latest", "weights:PATH"}));
+  EXPECT_TRUE(says(check("latest").message(), {(runs_ / "first").native(), "config.yaml"}));
+  EXPECT_TRUE(says(check((runs_ / "first").native()).message(), {(runs_ / "first").native(), "config.yaml"}));
+  EXPECT_EQ(check("latst", {.world = {.rank = 1, .size = 2}}).message(), "");  // its host may not see the folder
+  for (const char* resume : {"auto", "no", "weights"}) EXPECT_EQ(check(resume).message(), "");
+  record(runs_ / "first");
+  EXPECT_EQ(check("latest").message(), "");
+  options_.run.name = "frist";
+  options_.resume = "latest";
+  EXPECT_TRUE(says(error_of([&] { make(); }).hint(), {"--name first"}));
+}
+
 TEST_F(RunFolder, ThatWasMadeForARunThatDidNotBeginIsRemoved) {
   const NewFolders all(options_.run);
   const fs::path folder = make();

@@ -158,6 +158,7 @@ int detail::run_worker(const CommandWords& command, const ProgramText& program, 
                                             [&](std::span<const Field> given) { return earlier_settings(given, env); });
     if (loaded.text) return print(*loaded.text);
     const RunRequest request{program.name, command.words, options.accelerator.run, loaded.fields, command.first_flag};
+    write_all(STDERR_FILENO, check_resumed_run(request, env));
     launch_if_needed(options.accelerator.run.ranks, command.words, env, [&] { return prepare_launch(request, env); });
     std::signal(SIGPIPE, SIG_IGN);  // a closed output must not end hours of training
     where = place_text(env.world);

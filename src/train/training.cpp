@@ -55,8 +55,7 @@ fs::path needed_checkpoint_in(const fs::path& folder, std::vector<std::string>& 
   if (path.empty()) {
     fail(ErrorKind::Checkpoint,
          str("resume: no complete checkpoint found in '", folder, "'", notes.empty() ? "" : str("; ", notes.back())),
-         "--resume takes auto (starts a new run if there is none), latest, no, a checkpoint, a folder of checkpoints, "
-         "a run, a folder of runs, or weights:PATH");
+         kResumeTakes);
   }
   return path;
 }

@@ -202,6 +202,13 @@ class Refused(StartTest):
                 left = files_in(self.folder).keys() - before.keys()
                 self.assertEqual({name for name in left if ".tokens" not in name}, {"runs"} if left else set())
 
+    def test_is_a_run_to_resume_that_is_not_there(self):
+        for words, facts, hint in ((("--resume", "latst"), ("latst",), ("--resume latest",)),
+                                   (("--resume", "runs/nothere"), ("runs/nothere",), ("--resume takes",))):
+            self.assert_refused(("train", *words), 9, facts, hint)
+        (self.folder / "runs" / "empty").mkdir(parents=True)
+        self.assert_refused(("train", "--name", "empty", "--resume", "latest"), 9, ("runs/empty", "config.yaml"), ("--resume takes",))
+
     def test_is_a_vocabulary_beside_a_tokenizer(self):
         self.assert_refused(("train", "--train", "train.csv", "--tokenizer", self.hf, "--vocabulary", 50257), 2,
                             ("--vocabulary", "--tokenizer"), ("--vocabulary",))
