@@ -90,21 +90,24 @@ const Field* given_of(const std::vector<std::string>& names, std::span<const Fie
   return nullptr;
 }
 
-// The source of a value that gave way is shown with the settings. A stored file may have it already.
+// Whether the field gave way. The source of a value that did is shown with the settings; a stored file may have it
+// already.
+bool gives_way_by(const GivesWay& rule, Field& field, std::span<const Field> fields) {
+  const Field* other = given_of(rule.to, fields);
+  if (other == nullptr) return false;
+  if (field.is_given && !rule.if_both.empty()) {
+    fail(ErrorKind::Usage, str("both ", field.source, " and ", other->source, " are given"), rule.if_both);
+  }
+  if (field.is_given || field.default_value == field.own_default) return false;
+  field.set(field.own_default);
+  field.source = str(kGivesWayTo, other->source);
+  if (rule.decides) field.shown = str("of ", flag_names(*other).front());
+  return true;
+}
+
 void give_way(std::vector<Field>& fields) {
   for (Field& field : fields) {
-    for (const GivesWay& rule : field.gives_way) {
-      const Field* other = given_of(rule.to, fields);
-      if (other == nullptr) continue;
-      if (field.is_given && !rule.if_both.empty()) {
-        fail(ErrorKind::Usage, str("both ", field.source, " and ", other->source, " are given"), rule.if_both);
-      }
-      if (field.is_given || field.default_value == field.own_default) continue;
-      field.set(field.own_default);
-      field.source = str(kGivesWayTo, other->source);
-      if (rule.decides) field.shown = str("of ", flag_names(*other).front());
-      break;
-    }
+    std::ranges::any_of(field.gives_way, [&](const GivesWay& rule) { return gives_way_by(rule, field, fields); });
   }
 }
 
