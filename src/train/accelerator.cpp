@@ -87,6 +87,10 @@ void Accelerator::Run::begin_monitor() {
                         ", which was not given and is no multiple of ", plan.batch_size, " x ", plan.num_ranks,
                         " (batch size x ranks)"));
   }
+  if (training->step() > 0 && training->step() >= training->num_steps()) {
+    notes.push_back(str("nothing is left to train: the run is at step ", training->step(), " and ends at step ",
+                        training->num_steps(), "; a larger --max-steps or --epochs trains on"));
+  }
   ModelSize size;
   for (const PreparedPart& part : parts) size += size_of(*part.module, *part.optimizer, options.ddp.wire);
   monitor.begin({.batch = plan,

@@ -157,6 +157,8 @@ class Resume(StartTest):
         self.assertRegex(said, r"(?m)^schedule .*\bstep 4\b.*\bstep 6\b.*learning rate.*\bstep 5\b")
         self.assertEqual(self.config("a")["max-steps"], "6")
         self.assertNotIn("\nschedule ", self.run_well("train", "--resume", "latest").stdout)
+        shorter = self.run_well("train", "--resume", "latest", "--max-steps", 3).stdout
+        self.assertRegex(shorter, r"(?m)^nothing is left .*\bstep 6\b.*\bstep 3\b.*--max-steps")
         more = self.run_well("train", "--resume", "latest", "--max-steps", 8, "--schedule", "constant").stdout
         self.assertNotIn("\nschedule ", more)  # no rate changes
 
