@@ -287,6 +287,7 @@ void NewFolders::remove_if_empty(const fs::path& folder) const {
 fs::path make_run_folder(const RunRequest& request, const WorkerEnv& env, WallTime now) {
   if (const auto first = env.restart_count > 0 ? first_choice(env) : std::nullopt) {
     set_resume(request, first->resume);
+    fs::create_directories(first->folder);  // the first start removes it if it fails before the run begins
     return first->folder;
   }
   const fs::path run_dir = fs::absolute(request.options.run_dir);

@@ -327,6 +327,19 @@ TEST_F(RunFolder, ThatWasMadeForARunThatDidNotBeginIsRemoved) {
   EXPECT_TRUE(fs::is_empty(runs_));
 }
 
+TEST_F(RunFolder, ThatWasRemovedSinceTheRunDidNotBeginIsMadeAgainByTheRestart) {
+  const TempFolder logs;
+  const WorkerEnv env{.max_restarts = 1, .log_dir = logs.path()};
+  const NewFolders first(options_.run);
+  const fs::path folder = make(env);
+  first.remove_if_empty(folder);
+  EXPECT_FALSE(fs::exists(runs_));
+  WorkerEnv again = env;
+  again.restart_count = 1;
+  EXPECT_EQ(make(again), folder);
+  EXPECT_TRUE(fs::exists(folder));
+}
+
 TEST_F(RunFolder, ThatWasThereOrHasSomethingInItIsNotRemoved) {
   options_.run.name = "first";
   fs::create_directories(runs_ / "first");
