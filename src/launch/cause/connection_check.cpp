@@ -109,8 +109,8 @@ std::string ConnectionCheck::inner_text() const {
 }
 
 std::string ConnectionCheck::end_text() const {
-  std::string text = str(names(), " never connected to each other: whatever they trained are ",
-                               plan_.env.world.size, " separate models, not one");
+  std::string text = str(names(), " never connected to each other: whatever they trained are ", plan_.env.world.size,
+                         " separate models, not one");
   const bool is_inner = !watch_.inner_launcher().empty();
   const bool has_hint = is_inner ? said_inner_ : said_apart_;  // given while they ran, unless --quiet
   if (has_hint && !options_.expect_connect.on()) return text;
