@@ -25,7 +25,7 @@ TEST(Recipes, RunTheCommandThatIsNamed) {
                 ->run({"tandem-points", "train", "--preset", "quick", "--dump-config"}, 2,
                       {"tandem points train", "", "", {}}),
             0);
-  EXPECT_NE(testing::internal::GetCapturedStdout().find("\nmax-steps: 20\n"), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("\nmax-steps: 20  # "), std::string::npos);
 }
 
 }  // namespace
