@@ -22,7 +22,7 @@ namespace tandem {
 struct LossSum {
   torch::Tensor sum;
   std::int64_t count = 0;
-  std::int64_t work = 0;  // tokens or samples that the model processed, for the throughput; at least the count
+  std::int64_t work = 0;  // tokens or samples that the model processed, for the throughput; 0: the count
 };
 
 // One term of a loss. It adds weight * sum / count to the loss of the step, where sum and count are totals over all
@@ -39,9 +39,9 @@ struct LossTerm {
   double min_count = 0;
 };
 
-// The loss of a micro-batch as named terms, the same ones on every rank. Terms that share a count need one backward
-// pass. Every further count needs another one; gradients are reduced after the last, and every rank must have a
-// micro-batch.
+// The loss of a micro-batch as named terms, the same ones on every rank. If terms have different counts, every rank must
+// have a micro-batch. With one micro-batch per rank and step, the counts are added up over ranks before the backward
+// pass; with several, or in exact mode, each count needs a backward pass of its own.
 struct Loss {
   Loss(const LossSum& loss)  // NOLINT(google-explicit-constructor): a loss of one term is a loss
       : terms{{.name = "loss", .sum = loss.sum, .count = static_cast<double>(loss.count)}}, work(loss.work) {}

@@ -24,11 +24,11 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   if (const std::string note = rouge_note(sets.held_out, options.evaluate); !note.empty()) accelerator.print(note);
 
   auto net = accelerator.prepare(model.net);
-  AdamW optimizer(*model.net, options.optimize.adamw);
+  AdamW optimizer(*model.net, options.adamw);
   accelerator.prepare(optimizer);
   accelerator.set_workload({.unit = "tokens", .flops = flops_per_token(model.net->options(), tokens)});
   auto loader = make_loader(accelerator, tokens, model.encoder, options.loader);
-  Optimization optimization(accelerator, schedule_for(accelerator, options, loader.steps_per_epoch()));
+  Optimization optimization(accelerator, fit_schedule(accelerator, options.optimize, loader.steps_per_epoch()));
   auto batches = accelerator.batches(loader);
   keep_for_later(accelerator, model, sets.held_out);  // only now is it clear that the run can begin
   if (options.preset == Preset::Guide) accelerator.print(guide_text(accelerator));

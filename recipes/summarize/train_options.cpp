@@ -27,7 +27,7 @@ TrainOptions small_options() {
   options.accelerator.batch = {.batch_size = 16, .global_batch = 32};
   options.accelerator.training = {.epochs = 10};
   options.optimize.lr = 2e-3;
-  options.optimize.adamw.weight_decay = 0.1;
+  options.adamw.weight_decay = 0.1;
   options.optimize.schedule.warmup_steps = 50;
   options.optimize.cadence = {.eval_every = 100, .patience = 5};  // few rows are soon learned by heart
   return options;
@@ -39,7 +39,7 @@ TrainOptions guide_options() {
   options.init = "gpt2";
   options.accelerator.batch = {.batch_size = 16, .global_batch = 256};
   options.accelerator.training = {.epochs = 1000, .max_steps = 500, .seed = 1337};
-  options.optimize.adamw.weight_decay = 0.01;
+  options.adamw.weight_decay = 0.01;
   options.optimize.schedule = {.warmup_steps = 100, .min_factor = 1.0 / 6};
   options.optimize.cadence.eval_every = 30;
   return options;

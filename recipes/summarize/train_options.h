@@ -2,6 +2,7 @@
 
 #include <tandem/accelerator_options.h>
 #include <tandem/loader.h>
+#include <tandem/optimizer.h>
 
 #include <filesystem>
 #include <string>
@@ -37,6 +38,7 @@ struct TrainOptions {
   Gpt2Options model = {};
   PromptOptions prompt = {};
   OptimizeOptions optimize = {.lr = 6e-5};
+  AdamWOptions adamw = {};
   EvaluateOptions evaluate = {};
 };
 
@@ -50,6 +52,7 @@ void visit_fields(TrainOptions& o, Visitor&& field) {
   field("", o.model, "model, if trained from scratch");
   field("", o.prompt, "prompt");
   field("", o.optimize, "optimization");
+  field("", o.adamw, "optimization");
   field("", o.evaluate, "evaluation");
   field("", o.accelerator, "the run");
 }

@@ -100,18 +100,6 @@ void keep_for_later(Accelerator& accelerator, const Summarizer& model, std::span
   write_rows(accelerator.folder() / kValidationFile, held_out);
 }
 
-OptimizeOptions schedule_for(Accelerator& accelerator, const TrainOptions& options, std::int64_t steps_per_epoch) {
-  OptimizeOptions fitting =
-      fit_schedule(options.optimize, options.accelerator.training, steps_per_epoch, accelerator.place());
-  const std::int64_t wanted = options.optimize.schedule.warmup_steps;
-  const std::int64_t num_steps = fitting.schedule.warmup_steps;
-  if (num_steps != wanted) {
-    accelerator.print(str("warm-up    ", counted(num_steps, "step"), ", a fifth of the run, instead of the ", wanted,
-                          " of the preset, which are more than it has"));
-  }
-  return fitting;
-}
-
 double flops_per_token(const Gpt2Options& options, const TokenFile& tokens) {
   double num_read = 0;
   double num_learned = 0;

@@ -32,9 +32,6 @@ std::filesystem::path prepare_tokens(Accelerator& accelerator, SampleEncoder& en
 Loader<TokenFile, TokenBatch> make_loader(Accelerator& accelerator, const TokenFile& tokens,
                                           const SampleEncoder& encoder, const LoaderOptions& options);
 
-// The options of the optimization; says so if a warm-up of the preset gives way to the length of the run.
-OptimizeOptions schedule_for(Accelerator& accelerator, const TrainOptions& options, std::int64_t steps_per_epoch);
-
 // For a sample of mean length. The head is computed for the summary tokens only.
 double flops_per_token(const Gpt2Options& options, const TokenFile& tokens);
 

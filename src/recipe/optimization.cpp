@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "monitor/numbers.h"
 
 namespace tandem {
 namespace {
@@ -20,6 +21,19 @@ std::string result_line(const EventFields& result, std::int64_t step) {
 }
 
 }  // namespace
+
+OptimizeOptions fit_schedule(Accelerator& accelerator, const OptimizeOptions& options, std::int64_t steps_per_epoch,
+                             const std::string& warmup) {
+  RunPlace place;
+  if (accelerator.place().proposes(warmup)) place.proposed = {"warmup-steps"};
+  OptimizeOptions fitting = fit_schedule(options, accelerator.options().training, steps_per_epoch, place);
+  const std::int64_t num_steps = fitting.schedule.warmup_steps;
+  if (num_steps != options.schedule.warmup_steps) {
+    accelerator.print(str("warm-up    ", counted(num_steps, "step"), ", a fifth of the run, instead of the ",
+                          options.schedule.warmup_steps, " of the preset, which are more than it has"));
+  }
+  return fitting;
+}
 
 Optimization::Optimization(Accelerator& accelerator, const OptimizeOptions& options)
     : accelerator_(accelerator),

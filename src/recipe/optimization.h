@@ -12,6 +12,11 @@ namespace tandem {
 
 class Accelerator;
 
+// fit_schedule for a run of this Accelerator; prints it if a warm-up that a preset chose was shortened. `warmup` names
+// the setting that it comes from.
+OptimizeOptions fit_schedule(Accelerator& accelerator, const OptimizeOptions& options, std::int64_t steps_per_epoch,
+                             const std::string& warmup = "warmup-steps");
+
 // The steps of a training loop and its evaluations, as OptimizeOptions describe them. Make it before the loop:
 //
 //   Optimization optimization(accelerator, options.optimize);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <tandem/accelerator_options.h>
-#include <tandem/optimizer.h>
 #include <tandem/schedule.h>
 #include <tandem/training.h>
 
@@ -11,11 +10,10 @@
 
 namespace tandem {
 
-// How a recipe trains with AdamW, and how often it evaluates.
+// How a recipe trains, whatever its optimizer, and how often it evaluates.
 struct OptimizeOptions {
   double lr = 1e-3;
   double clip = 1;
-  AdamWOptions adamw = {};
   ScheduleOptions schedule = {};
   LrScalingOptions scaling = {};
   CadenceOptions cadence = {};
@@ -25,7 +23,6 @@ template <class Visitor>
 void visit_fields(OptimizeOptions& o, Visitor&& field) {
   field("lr", o.lr, "peak learning rate");
   field("clip", o.clip, "gradient norm is clipped to this value; 0: off");
-  field("", o.adamw, "optimization");
   field("", o.schedule, "optimization");
   field("", o.scaling, "optimization");
   field("", o.cadence, "optimization");

@@ -299,6 +299,22 @@ void Accelerator::set_workload(const Workload& workload) {
 void Accelerator::print(std::string_view line) { run_->monitor.print(line); }
 void Accelerator::log(const EventFields& values, const std::string& group) { run_->monitor.log(values, group); }
 
+void Accelerator::log_image(const std::string& name, const Tensor& pixels) {
+  const bool is_grey = pixels.dim() == 2;
+  const bool is_colour = pixels.dim() == 3 && pixels.size(2) == 3;
+  if (!pixels.is_cpu() || pixels.scalar_type() != torch::kUInt8 || !(is_grey || is_colour)) {
+    fail(ErrorKind::Config,
+         str("accelerator: log_image('", name, "') got a ", pixels.toString(), " of ",
+             counted(pixels.dim(), "dimension")),
+         "give uint8 values of (height, width, 3) or (height, width) on the CPU");
+  }
+  const Tensor rows = pixels.contiguous();
+  run_->monitor.log_image(name, {.height = rows.size(0),
+                                 .width = rows.size(1),
+                                 .num_channels = is_grey ? 1 : 3,
+                                 .pixels = {rows.const_data_ptr<std::uint8_t>(), rows.nbytes()}});
+}
+
 std::int64_t Accelerator::completed_steps() const {
   return run_->training ? run_->training->step() + (run_->stage == Run::Stage::Updated ? 1 : 0) : 0;
 }

@@ -295,6 +295,10 @@ void RunMonitor::log(const EventFields& values, const std::string& group) {
   for (const auto& [name, value] : values) add_to(*board_, group.empty() ? name : str(group, '/', name), value, step_);
 }
 
+void RunMonitor::log_image(const std::string& name, const ImageView& image) {
+  if (board_) board_->image(name, image, step_);
+}
+
 void RunMonitor::show_evaluation(std::int64_t done, std::int64_t all) {
   if (progress_)
     progress_->update(str("evaluating ", done, '/', all), static_cast<double>(done) / static_cast<double>(all));

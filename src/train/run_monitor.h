@@ -97,6 +97,9 @@ class RunMonitor {
   // Values of the user, at the last step. In TensorBoard, `group` comes before their names: "validation/loss".
   void log(const EventFields& values, const std::string& group = {});
 
+  // In TensorBoard, at the last step.
+  void log_image(const std::string& name, const ImageView& image);
+
   // A line above the progress bar.
   void print(std::string_view line);
 

@@ -172,11 +172,11 @@ void Step::backward(const Loss& given) {
   const Loss loss = with_all_counts(given);
   losses_.add(given, loss, ids_);
   if (scaler_.needs_normalizer()) agree_on_normalizer(*loss.terms.front().count);
-  if (groups_.size() > 1 && !shards_) {
-    shards_.emplace(reducer_, options_.is_exact ? Buffers::Restart : Buffers::Continue);
-    shards_->begin_shard();
+  if (groups_.size() > 1 && num_batches_ == 1 && !options_.is_exact) {
+    differentiate_at_once(loss);
+  } else {
+    differentiate(loss);
   }
-  differentiate(loss);
   if (shards_) shards_->end_shard();
   no_sync_.reset();
   ++num_done_;
@@ -194,16 +194,36 @@ void Step::fail_changed() const {
        "leave out module->zero_grad(): a step begins without gradients; change them after its last micro-batch only");
 }
 
+std::span<const LossTerm> Step::terms_of_group(const Loss& loss, std::size_t group) const {
+  const std::size_t end = group + 1 == groups_.size() ? loss.terms.size() : groups_[group + 1];
+  return std::span(loss.terms).subspan(groups_[group], end - groups_[group]);
+}
+
 // One backward pass for each count.
 void Step::differentiate(const Loss& loss) {
-  const std::span<const LossTerm> terms = loss.terms;
+  if (groups_.size() > 1 && !shards_) {
+    shards_.emplace(reducer_, options_.is_exact ? Buffers::Restart : Buffers::Continue);
+    shards_->begin_shard();
+  }
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const bool is_last = g + 1 == groups_.size();
-    const std::size_t end = is_last ? terms.size() : groups_[g + 1];
-    const Tensor objective = objective_of(terms.subspan(groups_[g], end - groups_[g]));
-    if (objective.defined()) scaler_.scaled(objective).backward({}, /*retain_graph=*/!is_last);
+    const Tensor objective = objective_of(terms_of_group(loss, g));
+    if (objective.defined()) scaler_.scaled(objective).backward({}, /*retain_graph=*/g + 1 < groups_.size());
     if (shards_) shards_->take(g);
   }
+}
+
+// Every rank has one micro-batch, so that the total counts can be known before the backward pass: one pass does it.
+void Step::differentiate_at_once(const Loss& loss) {
+  counted_ = losses_.total();
+  const std::vector<double> factors = group_factors(*counted_);
+  Tensor sum;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const Tensor objective = objective_of(terms_of_group(loss, g));
+    if (!objective.defined()) continue;
+    const Tensor weighted = objective * factors[g];
+    sum = sum.defined() ? sum + weighted : weighted;
+  }
+  if (sum.defined()) scaler_.scaled(sum).backward();
 }
 
 StepResult Step::update(double lr, double max_norm) {
@@ -249,27 +269,29 @@ void Step::complete() {
 
 // Leaves the sum over all ranks in `.grad`. Divided by the count of the reference term it is the gradient of the mean.
 Tally Step::reduce() {
-  if (groups_.size() > 1) return reduce_groups();
+  if (shards_ && groups_.size() > 1) {
+    const Tally total = losses_.total();
+    shards_->reduce(group_factors(total));
+    return total;
+  }
   if (shards_) {
     shards_->reduce(std::vector<double>(1, 1.0));
   } else {
     reducer_.finish();
     if (reducer_.stats().passes == passes_before_) reducer_.reduce();  // the model was not called: contributes zeros
   }
-  return losses_.total();
+  return counted_ ? *counted_ : losses_.total();
 }
 
-// Each group is weighted by its total count, which must be known first.
-Tally Step::reduce_groups() {
-  const Tally total = losses_.total();
+// Each group is divided by its own total count instead of that of the reference term.
+std::vector<double> Step::group_factors(const Tally& total) const {
   const double reference = total.terms[reference_term(total)].divisor();
   std::vector<double> factors;
   for (const std::size_t term : groups_) {
     const double divisor = total.terms[term].divisor();
     factors.push_back(divisor > 0 ? reference / divisor : 0);
   }
-  shards_->reduce(factors);
-  return total;
+  return factors;
 }
 
 // Called on every rank before the first backward pass of a scaled loss. Rank 0 decides by its first micro-batch, which

@@ -72,11 +72,13 @@ class Step {
 
  private:
   void agree_on_normalizer(double count);
+  std::span<const LossTerm> terms_of_group(const Loss& loss, std::size_t group) const;
   void differentiate(const Loss& loss);
+  void differentiate_at_once(const Loss& loss);
   void check_unchanged() const;
   [[noreturn]] void fail_changed() const;
   Tally reduce();
-  Tally reduce_groups();
+  std::vector<double> group_factors(const Tally& total) const;
   void check_result(const StepResult& result) const;
 
   Reducer& reducer_;
@@ -91,10 +93,11 @@ class Step {
   SumGuard sums_;
   GradientsKept kept_;
   GradientMark mark_;                // after the last backward pass
+  std::optional<Tally> counted_;     // if it was needed before the backward pass
   std::optional<Tally> total_;       // once `.grad` is complete
   std::size_t num_gradients_ = 0;    // then
   torch::Tensor overflow_;           // with a loss scale: 1 if a gradient was not finite then
-  std::optional<ShardSum> shards_;   // in exact mode, or if terms have different counts
+  std::optional<ShardSum> shards_;   // in exact mode, or if micro-batches have terms with different counts
   std::vector<std::size_t> groups_;  // the first term of each group of terms that share a count
   std::optional<NoSync> no_sync_;
   std::optional<Autocast> autocast_;

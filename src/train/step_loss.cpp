@@ -41,7 +41,7 @@ Tally tally_of(const Loss& loss, const std::vector<bool>& attached) {
                          .num_attached = attached[i] ? 1.0 : 0.0,
                          .num_detached = attached[i] || value == 0 ? 0.0 : 1.0};
   }
-  tally.work = std::max(static_cast<double>(loss.work), *loss.terms.front().count);
+  tally.work = loss.work > 0 ? static_cast<double>(loss.work) : *loss.terms.front().count;
   return tally;
 }
 

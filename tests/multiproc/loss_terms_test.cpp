@@ -174,6 +174,20 @@ TEST(LossTerms, HaveALowerBoundOfTheirCount) {
   EXPECT_EQ(result.count, 0.25);
 }
 
+TEST(LossTerms, WithDifferentCountsNeedOneBackwardPass) {
+  OneWeight one;
+  int num_passes = 0;
+  const auto loss = [&](const Tensor& sum) {
+    sum.register_hook([&](const Tensor&) { ++num_passes; });
+    return Loss({{.name = "a", .sum = sum, .count = 4.0},
+                 {.name = "b", .sum = 3 * sum, .count = 8.0},
+                 {.name = "none", .sum = 0 * sum, .count = 0.0}});
+  };
+  one.step(loss);
+  EXPECT_EQ(num_passes, 1);
+  EXPECT_EQ(one.net->weight.item<double>(), -(2 / 4.0 + 3 * 2 / 8.0));
+}
+
 TEST(LossTerms, OfNothingAddNothing) {
   OneWeight one;
   const auto loss = [](const Tensor& sum) {

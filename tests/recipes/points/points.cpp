@@ -66,7 +66,7 @@ double held_out_loss(Communicator& comm, torch::nn::Linear& net, EvaluationOptio
 void train(Accelerator& accelerator, const TrainOptions& options) {
   torch::nn::Linear net(2, 1);
   auto model = accelerator.prepare(net);
-  AdamW optimizer(*net, options.optimize.adamw);
+  AdamW optimizer(*net);
   accelerator.prepare(optimizer);
   Sampler sampler = accelerator.sampler(kTrainPoints);
   Optimization optimization(accelerator, options.optimize);
