@@ -198,6 +198,26 @@ def rouge_round(table: pathlib.Path) -> Callable[[Command, Command], Round]:
     return read
 
 
+def distance_round(ours: Command, peer: Command) -> Round:
+    """The largest difference of two pixels of the maps."""
+    (our,), (their,) = results(ours), results(peer)
+    return Round(our["ms"], their["ms"], max(abs(one - other) for one, other in zip(our["map"], their["map"], strict=True)))
+
+
+def image_round(ours: Command, peer: Command) -> Round:
+    """The largest difference of two values, of every 1009th."""
+    (our,), (their,) = results(ours), results(peer)
+    return Round(our["ms"], their["ms"], max(abs(one - other) for one, other in zip(our["pixels"], their["pixels"], strict=True)))
+
+
+def image_threads_round(ours: Command, alone: Command) -> Round:
+    """Two threads against two processes at once: the slower one. All in one session, since the kernel shares a busy machine among sessions."""
+    command = shlex.join(alone)
+    (our,) = results(ours)
+    printed = subprocess.run(["sh", "-c", f"{command} & {command}; wait"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return Round(our["ms"], max(json.loads(line)["ms"] for line in printed.splitlines()))
+
+
 def decode_round(ours: Command, peer: Command) -> Round:
     """The weights are random and equal on both sides; the first caller creates them. max_diff counts different tokens."""
     folder = pathlib.Path(peer[peer.index("--folder") + 1])

@@ -5,9 +5,9 @@ import sys
 
 from bpe.bpe_texts import gather
 from first_step.dialogues import write_dialogues
-from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, decode_round, each, exact_round, first_step_round, floor_round,
-                     missing_cuda, missing_packages, resident_mb, results, rouge_round, save_round, seconds,
-                     training_round, turns_round)
+from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, decode_round, distance_round, each, exact_round,
+                     first_step_round, floor_round, image_round, image_threads_round, missing_cuda, missing_packages, resident_mb,
+                     results, rouge_round, save_round, seconds, training_round, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -135,6 +135,26 @@ def rouge_row(programs: pathlib.Path) -> Bench:
 
 
 def decode_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
+def distance_rows(programs: pathlib.Path) -> list[Bench]:
+    """Maps of distances to scribbles (s) and to contours (c) of a 500 x 375 image, and squared distances of any size, on one core."""
+    ours, peer = [str(programs / "distance"), "--map"], [sys.executable, str(HERE / "distance" / "scipy_peer.py"), "--map"]
+    return [Bench(f"distance-{kind}", "ms", goal=3, limit=3, peer_name="scipy", tolerance=0, missing=missing_packages("scipy"),
+                  round=distance_round, ours=[*ours, kind], peer=[*peer, kind]) for kind in ("s", "c", "squared")]
+
+
+def image_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
+    """Decoding of JPEGs of 500 x 375 pixels and the changes of guide 002 for training: scale, rotate, blur, flip, crop."""
+    folder, script = str(scratch / "images"), str(HERE / "image" / "image_torchvision.py")
+    ours = [str(programs / "image"), "--folder", folder]
+    torchvision = pathlib.Path(sys.prefix) / "apart" / "torchvision"  # where tools/setup.sh puts it
+    common = {"missing": lambda: "" if torchvision.is_dir() else f"{sys.executable} has no torchvision",
+              "prepare": lambda: subprocess.run([sys.executable, script, folder, "--prepare"], check=True)}
+    return [Bench("image", "ms", goal=3, limit=3, peer_name="torchvision v2 on Pillow", round=image_round, tolerance=3,
+                  ours=ours, peer=[sys.executable, script, folder], **common),
+            Bench("image-2threads", "ms", goal=0.9, limit=0.9, peer_name="two separate processes", round=image_threads_round,
+                  ours=[*ours, "--threads", "2"], peer=ours, **common)]
+
+
     """The 124M model at batch size 1 on two threads. In 16 bits rounding differs between the sides, so tokens may diverge."""
     where = ["--folder", str(scratch / "gpt2")]
     ours, peer = [str(programs / "decode"), *where], [sys.executable, str(HERE / "decode" / "decode_transformers.py"), *where]
@@ -151,4 +171,5 @@ def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     return [*launcher_rows(tandem, scratch), first_step_row(tandem, scratch), *all_reduce_rows(tandem, programs),
             *gpt_rows(tandem, programs), *gpt2_rows(programs, "bf16"), *gpt2_rows(programs, "fp16"),
             *exact_rows(tandem, programs), save_row(tandem, programs), bpe_row(programs, scratch), rouge_row(programs),
-            *decode_rows(programs, scratch)]
+            *image_rows(programs, scratch), *decode_rows(programs, scratch), *distance_rows(programs),
+            *segment_step_rows(programs, scratch)]

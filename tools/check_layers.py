@@ -20,11 +20,12 @@ from source_tree import CPP, Finding, line_of, list_files, report, view
 # What each module may include besides base and itself.
 TRAIN = {"config", "comm", "data", "amp", "kernels", "optim", "ddp", "checkpoint", "monitor"}
 RECIPE = TRAIN | {"train"}
-RECIPES = {"recipe", "train", "comm", "models", "config", "data", "amp", "optim", "monitor", "checkpoint", "text"}
+RECIPES = {"recipe", "train", "comm", "models", "config", "data", "amp", "optim", "monitor", "checkpoint", "text", "image"}
 EVERY = TRAIN | RECIPES | {"launch"}
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(), "config": set(), "comm": set(), "data": set(), "amp": set(), "kernels": set(), "text": set(),
-    "optim": {"kernels"}, "launch": {"config"}, "ddp": {"comm"}, "checkpoint": {"comm"}, "monitor": {"comm"},
+    "image": set(),
+    "optim": {"kernels"}, "launch": {"config"}, "ddp": {"comm"}, "checkpoint": {"comm"}, "monitor": {"comm", "image"},
     "train": TRAIN, "models": {"kernels"}, "recipe": RECIPE, "recipes": RECIPES, "cli": {"config", "launch"},
     "tandem": EVERY, "examples": EVERY | {"tandem"}, "tools": set(), "tests": EVERY, "bench": EVERY,
 }
@@ -48,7 +49,7 @@ PUBLIC_HEADERS = {
     "tandem/tandem.h": "tandem",
 }
 TORCH = ("torch/", "ATen/", "c10/", "caffe2/")
-TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text"}
+TORCH_FREE = {"base", "config", "data", "launch", "cli", "monitor", "text", "image"}
 TORCH_FREE_FILES = re.compile(  # of shm and of checkpoint, all but what sees tensors; of train, what comes before
     r"src/comm/shm/(?!shm(_test)?\.)|src/checkpoint/(?!(checkpoint|load_weights|named_tensors)(_test)?\.)"
     r"|src/train/(resume|run_environment|run_files|run_folder|self_launch)(_test)?\."

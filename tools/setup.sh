@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up a machine to build Tandem: tools/setup.sh [build|check]
 #
-# Finds a compiler, CMake, Ninja, four C++ libraries, Python and torch, installs what is missing (Debian packages, and
+# Finds a compiler, CMake, Ninja, six C++ libraries, Python and torch, installs what is missing (Debian packages, and
 # torch into a private .venv), and writes what it found to build/setup.env. `check` adds clang-format and clang-tidy.
 # A second run with the same inputs prints nothing and starts neither Python nor apt.
 #
@@ -16,7 +16,10 @@
 set -euo pipefail
 
 readonly torch_wanted=2.13.0 torch_oldest=2.10 python_oldest=3.10 cmake_oldest=3.22
-readonly peers=(accelerate ipykernel rouge_score safetensors tensorboard tiktoken tokenizers transformers) # what the tests compare with; only ever put into our own environment
+# What the tests compare with, by the name that pip knows and, where it differs, the folder; only ever put into our own environment.
+readonly peers=(accelerate ipykernel opencv-python-headless:cv2 pillow:PIL rouge_score safetensors scikit-learn:sklearn scipy tensorboard
+  tiktoken tokenizers transformers)
+readonly torchvision=torchvision==0.28.0 # apart from these: transformers imports it where it can, and fails if it is not built for this very torch
 readonly torch_header=include/torch/csrc/api/include/torch/torch.h
 readonly network_signs='Could not resolve|Temporary failure|Unable to fetch|Failed to fetch|No matching distribution|'\
 'ConnectionError|Max retries|Network is unreachable|Name or service not known|Could not connect|Connection timed out'
@@ -121,6 +124,12 @@ nlohmann-json3-dev
 #endif
 #if !__has_include(<yaml-cpp/yaml.h>)
 libyaml-cpp-dev
+#endif
+#if !__has_include(<jpeglib.h>)
+libjpeg-dev
+#endif
+#if !__has_include(<png.h>)
+libpng-dev
 #endif
 #if !__has_include(<gtest/gtest.h>)
 libgtest-dev
@@ -243,6 +252,8 @@ things() {
       libcli11-dev) name="CLI11 headers" ;;
       nlohmann-json3-dev) name="nlohmann-json headers" ;;
       libyaml-cpp-dev) name=yaml-cpp ;;
+      libjpeg-dev) name=libjpeg-turbo ;;
+      libpng-dev) name=libpng ;;
       libgtest-dev) name=GoogleTest ;;
       python3-venv) name="the venv module of $python" ;;
       *) name=$package ;;
@@ -285,7 +296,8 @@ venv_has_torch() {
   { read -r _ && read -r _ && IFS= read -r found; } < <(ask_python "$venv/bin/python") || return 1
   version=$(torch_version "$found")
   [[ ${version%%+*} == "$torch_wanted" && -f $found/$torch_header ]] || return 1
-  for peer in "${peers[@]}"; do [[ -d ${found%/torch}/$peer ]] || return 1; done
+  for peer in "${peers[@]}"; do [[ -d ${found%/torch}/${peer#*:} ]] || return 1; done
+  [[ -d $venv/apart/torchvision ]] || return 1
   python=$venv/bin/python
   torch_dir=$found
 }
@@ -303,7 +315,8 @@ fill_venv() {
     rm -rf "$venv"/lib/python3*/site-packages/pip{,-*}
     logged "$python" -m venv "$venv" || fail_from_log "python -m venv"
   fi
-  logged "$venv/bin/python" -m pip install "torch==$torch_wanted" numpy "${peers[@]}" || fail_from_log pip
+  logged "$venv/bin/python" -m pip install "torch==$torch_wanted" numpy "${peers[@]%:*}" || fail_from_log pip
+  logged "$venv/bin/python" -m pip install --no-deps --upgrade --target "$venv/apart" "$torchvision" || fail_from_log pip
   rm "$unfinished"
 }
 

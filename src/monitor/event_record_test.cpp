@@ -1,13 +1,8 @@
 #include "monitor/event_record.h"
 
 #include <gtest/gtest.h>
-#include <tandem/error.h>
 
-#include <array>
-#include <vector>
-
-#include "base/error_test.h"
-#include "monitor/png.h"
+#include <string_view>
 
 namespace tandem {
 namespace {
@@ -38,23 +33,6 @@ TEST(EventRecord, WritesIntegersSevenBitsAByte) {
   EXPECT_EQ(hex(integer_field(2, 128)), "108001");
   EXPECT_EQ(hex(integer_field(16, 1)), "800101");
   EXPECT_EQ(hex(integer_field(1, -1)), "08ffffffffffffffffff01");
-}
-
-// As Python's zlib with level 0.
-TEST(Png, IsTheOneThatPythonWrites) {
-  const std::array<std::uint8_t, 6> pixels = {0x10, 0x20, 0x30, 0x40, 0x50, 0x60};
-  EXPECT_EQ(hex(png_of({.height = 2, .width = 3, .num_channels = 1, .pixels = pixels})),
-            "89504e470d0a1a0a0000000d4948445200000003000000020800000000b81f39c600000013494441547801010800f7ff0010203000"
-            "40506003e801517f0e5d040000000049454e44ae426082");
-}
-
-TEST(Png, RefusesPixelsThatAreNotOfItsSize) {
-  const std::vector<std::uint8_t> pixels(11);
-  EXPECT_TRUE(says(error_of([&] { png_of({.height = 2, .width = 2, .num_channels = 3, .pixels = pixels}); }).message(),
-                   {"2 x 2 x 3", "11"}));
-  EXPECT_TRUE(says(error_of([&] { png_of({.height = 0, .width = 2, .num_channels = 3, .pixels = {}}); }).message(),
-                   {"0 x 2 x 3", "0"}));
-  EXPECT_EQ(error_of([&] { png_of({.height = 11, .width = 1, .num_channels = 1, .pixels = pixels}); }).message(), "");
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "image/codec.h"
 #include "monitor/append_file.h"
 #include "monitor/event_record.h"
-#include "monitor/png.h"
 #include "monitor/tensorboard.h"
 
 namespace tandem {
@@ -27,6 +27,16 @@ std::string file_name() {
   static std::atomic<int> count = 0;
   return str("events.out.tfevents.", static_cast<std::int64_t>(unix_seconds()), '.', host_name(), '.', ::getpid(), '.',
              count++);
+}
+
+std::string png_of(const ImageView& view) {
+  check_size(view.height, view.width, view.num_channels);
+  Image image;
+  image.height = static_cast<int>(view.height);
+  image.width = static_cast<int>(view.width);
+  image.channels = static_cast<int>(view.num_channels);
+  image.pixels.assign(view.pixels.begin(), view.pixels.end());
+  return encode_png(image);
 }
 
 }  // namespace

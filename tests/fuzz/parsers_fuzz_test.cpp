@@ -14,6 +14,7 @@
 #include "checkpoint/safetensors.h"
 #include "config/sample_config_test.h"
 #include "fuzz/fuzzer.h"
+#include "image/codec.h"
 #include "text/csv.h"
 #include "text/tokenizer.h"
 #include "text/vocabulary_files.h"
@@ -188,6 +189,70 @@ TEST(ParsersFuzz, Csv) {
           require(again.columns() == table.columns(), "other columns after writing");
           require(rows_of(again) == rows_of(table), "other rows after writing");
         }});
+}
+
+// What is taken is the same image after it is written and read again.
+void decode_in_every_way(const std::string& file) {
+  constexpr std::int64_t kMostPixelsHere = 1 << 14;
+  const DecodeOptions options{.most_pixels = kMostPixelsHere};
+  const Image image = decode_image(file, "file", options);
+  require(decode_image(encode_png(image), "again") == image, "another image after writing");
+  const ImageHeader header = decode_image_header(file, "file");
+  require(header.height * header.width == image.height * image.width, "another size in the header");
+  require(std::ssize(image.pixels) <= 3 * kMostPixelsHere, "more pixels than are allowed");
+  decode_image(file, "file", {.kind = PixelKind::Grey, .least_side = 4, .orient = false});
+  try {
+    decode_image(file, "file", {.kind = PixelKind::Indices});
+  } catch (const Error&) {  // colour
+  }
+}
+
+TEST(ParsersFuzz, Jpeg) {
+  using namespace std::string_literals;
+  fuzz({.name = "jpeg",
+        .words = {"\xFF\xD8"s, "\xFF\xD9"s, "\xFF\xC0\0\x11\x08"s, "\xFF\xC2"s, "\xFF\xC4"s, "\xFF\xDA"s, "\xFF\xDB"s,
+                  "\xFF\xDD\0\4\0\1"s, "\xFF\xD0"s, "\xFF\xE1"s, "\xFF\xEE\0\x0E\x41\x64obe"s, "Exif\0\0"s,
+                  "II*\0\x08\0\0\0"s, "MM\0*\0\0\0\x08"s, "\x12\1\3\0\1\0\0\0\6\0"s, "\1\x12\0\3\0\0\0\1\0\6"s,
+                  "\xFF\xFF"s, "\0\0"s},
+        .mend = {},
+        .parse = decode_in_every_way});
+}
+
+std::uint32_t crc_of_chunk(std::string_view bytes) {
+  std::uint32_t crc = ~0U;
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xEDB88320U : 0);
+  }
+  return ~crc;
+}
+
+std::uint32_t big_endian_at(std::string_view bytes, std::size_t at) {
+  std::uint32_t number = 0;
+  for (std::size_t i = 0; i < 4; ++i) number = number << 8 | static_cast<unsigned char>(bytes[at + i]);
+  return number;
+}
+
+// Writes the checksum of each chunk that it has.
+void mend_checksums(std::string& file) {
+  constexpr std::size_t kFrame = 12;  // length, name, checksum
+  for (std::size_t at = 8; at + kFrame <= file.size();) {
+    const std::size_t length = big_endian_at(file, at);
+    if (length > file.size() - at - kFrame) return;
+    const std::uint32_t crc = crc_of_chunk(std::string_view(file).substr(at + 4, length + 4));
+    for (std::size_t i = 0; i < 4; ++i) file[at + 8 + length + i] = static_cast<char>(crc >> (24 - 8 * i));
+    at += kFrame + length;
+  }
+}
+
+TEST(ParsersFuzz, Png) {
+  using namespace std::string_literals;
+  fuzz({.name = "png",
+        .words = {"IHDR"s, "PLTE"s, "tRNS"s, "IDAT"s, "IEND"s, "iCCP"s, "zTXt"s, "gAMA"s, "\0\0\0\x0DIHDR"s,
+                  "\0\0\0\0IEND\xAE\x42\x60\x82"s, "\0\0\0\3PLTE\1\2\3"s, "\0\0\0\1tRNS\0"s, "\x10\0"s, "\x08\3"s,
+                  "\1\0"s, "\0\0\0\1"s, "\x7F\xFF\xFF\xFF"s, "\x89PNG\r\n\x1a\n"s},
+        .mend = mend_checksums,
+        .parse = decode_in_every_way});
 }
 
 }  // namespace

@@ -139,8 +139,9 @@ message(NOTICE "because ${tandem_NOT_FOUND_MESSAGE}")
         config = "".join(path.read_text() for path in PACKAGE.glob("*.cmake"))
         needed = set(re.findall(r"^find_dependency\((\S+)\)", config, re.M))
         page = (SOURCE / "docs/install.md").read_text()
-        self.assertEqual(needed, {"Threads", "yaml-cpp"})
-        self.assertIn("`libyaml-cpp-dev`", page)
+        self.assertEqual(needed, {"Threads", "JPEG", "PNG", "yaml-cpp"})
+        for package in ("libyaml-cpp-dev", "libjpeg-dev", "libpng-dev"):
+            self.assertIn(f"`{package}`", page)
 
     def test_installs_only_public_headers_and_our_libraries(self):
         files = {str(path.relative_to(PREFIX)) for path in PREFIX.rglob("*") if path.is_file()}
@@ -149,7 +150,7 @@ message(NOTICE "because ${tandem_NOT_FOUND_MESSAGE}")
         self.assertEqual({name for name in files if name.startswith("include/")}, headers)
         self.assertEqual(sorted(pathlib.Path(name).name for name in files if name.endswith(".a")),
                          ["libtandem.a", "libtandem_checkpoint_core.a", "libtandem_comm_core.a", "libtandem_core.a", "libtandem_data.a",
-                          "libtandem_monitor.a", "libtandem_train_core.a"])
+                          "libtandem_image.a", "libtandem_monitor.a", "libtandem_train_core.a"])
         self.assertIn("bin/tandem", files)
 
 

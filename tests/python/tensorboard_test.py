@@ -21,19 +21,34 @@ def write(folder, first, last):
     return max(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns)
 
 
+def unfiltered(kind, row, above, pixel):
+    """A row of a PNG as it was before one of the five filters: none, or less what is left, above, their mean, or the nearest of three."""
+    row = bytearray(row)
+    for i, value in enumerate(row):
+        left, up, corner = (row[i - pixel], above[i], above[i - pixel]) if i >= pixel else (0, above[i], 0)
+        guess = left + up - corner
+        nearest = min((left, up, corner), key=lambda other: abs(guess - other))
+        row[i] = (value + (0, left, up, (left + up) // 2, nearest)[kind]) & 0xFF
+    return bytes(row)
+
+
 def pixels_of(png):
-    """The pixels of a PNG without filters, and its width, height and colour type."""
+    """The pixels of a PNG, and its width, height and colour type."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     chunks, at = {}, 8
     while at < len(png):
         length, name = struct.unpack(">I4s", png[at:at + 8])
         content = png[at + 8:at + 8 + length]
         assert zlib.crc32(name + content) == struct.unpack(">I", png[at + 8 + length:at + 12 + length])[0]
-        chunks[name], at = content, at + 12 + length
+        chunks[name], at = chunks.get(name, b"") + content, at + 12 + length
     width, height, _, colour = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
     rows = zlib.decompress(chunks[b"IDAT"])
     step = len(rows) // height
-    return b"".join(rows[row * step + 1:(row + 1) * step] for row in range(height)), (width, height, colour)
+    pixels, above = b"", bytes(step - 1)
+    for at in range(0, len(rows), step):
+        above = unfiltered(rows[at], rows[at + 1:at + step], above, 1 if colour == 0 else 3)
+        pixels += above
+    return pixels, (width, height, colour)
 
 
 def crc32c(content):
