@@ -167,6 +167,26 @@ def image_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
 
 
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
+def segment_step_row(name: str, programs: pathlib.Path, scratch: pathlib.Path, flags: Command, shape: Command, **others) -> Bench:
+    folder, script = str(scratch / name), str(HERE / "segment_step" / "segment_step_torch.py")
+    compiled = ["--compile"] if others["peer_name"] == "torch.compile" else []
+    return Bench(name, "ms", round=training_round, **others,
+                 prepare=lambda: subprocess.run([sys.executable, script, folder, "--prepare", *shape], check=True),
+                 ours=[str(programs / "segment_step"), "--folder", folder, *flags], peer=[sys.executable, script, folder, *flags, *compiled])
+
+
+def segment_step_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
+    """Training steps of res50_ASPP_lorm with all terms of the loss, from the same weights on the same batch, both channels-last."""
+    bf16 = ["--device", "cuda:0", "--precision", "bf16", "--warmup", "5", "--steps", "20"]
+    large = ["--batch-size", "16", "--crop", "465"]
+    return [segment_step_row("segment-step", programs, scratch, [], [], peer_name="PyTorch", goal=1, limit=0.95, tolerance=1e-3,
+                             missing=missing_packages("safetensors")),
+            segment_step_row("segment-step-bf16", programs, scratch, bf16, large, peer_name="PyTorch", goal=1.15, limit=1, tolerance=0.1,
+                             missing=missing_cuda),
+            segment_step_row("segment-step-bf16-compiled", programs, scratch, bf16, large, peer_name="torch.compile", goal=1, limit=0.8,
+                             tolerance=0.1, missing=missing_cuda)]
+
+
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
     return [*launcher_rows(tandem, scratch), first_step_row(tandem, scratch), *all_reduce_rows(tandem, programs),
             *gpt_rows(tandem, programs), *gpt2_rows(programs, "bf16"), *gpt2_rows(programs, "fp16"),

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Converts the ckpt.pt of a nanoGPT script, or a folder with pytorch_model.bin, to a Hugging Face folder, for transformers and
-`--init FOLDER`. Needs torch.
+"""Converts checkpoints of torch.save to safetensors, for `--init` and for transformers. Needs torch.
 
-Usage: convert_ckpt.py CKPT FOLDER [--tokenizer FOLDER] [--gelu erf|tanh] [--trust]. FOLDER gets config.json, model.safetensors and the
-files of the tokenizer; on invalid input nothing is written, and the exit code is 1. CKPT may be a folder, as Hugging Face saves it,
-whose pytorch_model.bin, or whose shards in pytorch_model.bin.index.json, are converted.
+Usage: convert_ckpt.py CKPT FOLDER [--tokenizer FOLDER] [--gelu erf|tanh] [--trust]. On invalid input nothing is written, and the exit
+code is 1. CKPT is one of
+- the ckpt.pt of a nanoGPT script: FOLDER gets config.json, model.safetensors and the files of the tokenizer;
+- a folder, as Hugging Face saves it, whose pytorch_model.bin, or whose shards in pytorch_model.bin.index.json, are converted;
+- the .pth of a ResNet or of a segmentation model, of torchvision, timm or the guide's repository (a dictionary with state_dict): FOLDER
+  gets model.safetensors, by the names of torchvision. A FOLDER that ends in .safetensors is that file itself.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import shutil
 import struct
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 try:
@@ -34,6 +37,23 @@ OLD_FORMAT = pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2)  # torch before 1.
 PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
 ACTIVATIONS = {"erf": "gelu", "tanh": "gelu_new"}
+
+# Of the guide's segmentation models (res50_ASPP_lorm, deeplabv2, deeplabv3p, deeplabv3p_lorm), and of ResNets alone: our names, which
+# are torchvision's where it has such a part.
+IMAGE_NAMES = ((r"(conv1|bn1|layer[1-4])\.", r"backbone.\1."),
+               (r"layer(?:_pred0|5)\.aspp(\d)\.atrous_conv\.", lambda match: f"classifier.0.convs.{int(match[1]) - 1}.0."),
+               (r"layer(?:_pred0|5)\.aspp(\d)\.bn\.", lambda match: f"classifier.0.convs.{int(match[1]) - 1}.1."),
+               (r"layer(?:_pred0|5)\.global_avg_pool\.", "classifier.0.convs.4."),
+               (r"layer(?:_pred0|5)\.(?:conv1|prject\.0)\.", "classifier.0.project.0."),
+               (r"layer(?:_pred0|5)\.(?:bn1|prject\.1)\.", "classifier.0.project.1."),
+               (r"layer[56]\.conv2d_list\.", "classifier.convs."),
+               (r"reduce\.", "classifier.low."),
+               (r"fuse\.([01])\.", r"classifier.first.\1."),
+               (r"fuse\.([34])\.", lambda match: f"classifier.second.{int(match[1]) - 3}."),
+               (r"classifier\.(weight|bias)$", r"classifier.last.\1"),
+               (r"layer_(?:camatt|lorm)\.(query|key)_conv\.", r"lorm.\1."),
+               (r"layer_(?:camatt|lorm)\.gamma$", "lorm.gamma"))
+CLASSIFIERS = ("fc.", "aux_classifier.")  # which segmentation does not need
 
 Weights = dict[str, torch.Tensor]
 
@@ -66,7 +86,7 @@ def load_checkpoint(path: Path, trust: bool) -> object:
 def part(path: Path, checkpoint: object, name: str) -> dict:
     found = checkpoint.get(name) if isinstance(checkpoint, dict) else None
     if not isinstance(found, dict):
-        raise Refused(f"{path} has no dictionary {name}", "give a nanoGPT checkpoint, with model and model_args")
+        raise Refused(f"{path} has no dictionary {name}", "give a nanoGPT checkpoint, with model and model_args, or the weights of a ResNet")
     return found
 
 
@@ -148,18 +168,20 @@ def config_json(settings: dict, gelu: str) -> str:
 
 
 def write_safetensors(path: Path, weights: Weights) -> None:
-    """In fp32, without the package safetensors, which may not be installed."""
+    """In fp32, but for counters, without the package safetensors, which may not be installed."""
     header, end = {"__metadata__": {"format": "pt"}}, 0
-    for name, weight in weights.items():
-        begin, end = end, end + 4 * weight.numel()
-        header[name] = {"dtype": "F32", "shape": list(weight.shape), "data_offsets": [begin, end]}
+    ordered = sorted(weights.items(), key=lambda item: item[1].is_floating_point())  # so that all are aligned
+    for name, weight in ordered:
+        kind, size = ("F32", 4) if weight.is_floating_point() else ("I64", 8)
+        begin, end = end, end + size * weight.numel()
+        header[name] = {"dtype": kind, "shape": list(weight.shape), "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
-        for weight in weights.values():
-            dense = weight.detach().float().contiguous()
-            file.write(ctypes.string_at(dense.data_ptr(), 4 * dense.numel()))
+        for _, weight in ordered:
+            dense = weight.detach().to(torch.float if weight.is_floating_point() else torch.long).contiguous()
+            file.write(ctypes.string_at(dense.data_ptr(), dense.element_size() * dense.numel()))
 
 
 def find_tokenizer(folder: Path) -> list[Path]:
@@ -170,20 +192,28 @@ def find_tokenizer(folder: Path) -> list[Path]:
 
 
 def check_target(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
+    if folder.suffix == ".safetensors":
+        if folder.exists():
+            raise Refused(f"{folder} exists", "name a new file, or a new folder")
+    elif folder.exists() and not folder.is_dir():
         raise Refused(f"{folder} is a file", "name a new folder")
-    if folder.is_dir() and any(folder.iterdir()):
+    elif folder.is_dir() and any(folder.iterdir()):
         raise Refused(f"{folder} is not empty", "name a new folder, or empty this one")
 
 
-def write_folder(folder: Path, config: str, weights: Weights, tokenizer: list[Path]) -> None:
+def write_folder(folder: Path, weights: Weights, config: str = "", tokenizer: Sequence[Path] = ()) -> None:
+    """A path that ends in .safetensors is the file of the weights itself."""
     target = folder.resolve()
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as unfinished:
             model = Path(unfinished) / "model"
             model.mkdir()
-            (model / "config.json").write_text(config)
             write_safetensors(model / "model.safetensors", weights)
+            if target.suffix == ".safetensors":
+                (model / "model.safetensors").rename(target)
+                return
+            if config:
+                (model / "config.json").write_text(config)
             for file in tokenizer:
                 shutil.copyfile(file, model / file.name)
             model.rename(target)
@@ -223,13 +253,53 @@ def convert_folder(options: argparse.Namespace, source: Path, tokenizer: list[Pa
     except (OSError, ValueError) as error:
         raise Refused(f"{source} has no config.json that can be read", "name the folder of a model that Hugging Face saved") from error
     weights = read_pickled(source, options.trust)
-    write_folder(options.folder, config, weights, tokenizer)
+    write_folder(options.folder, weights, config, tokenizer)
     print(f"{options.folder}: {settings.get('model_type', 'a model')}, {len(weights)} tensors, "
           f"{sum(weight.numel() for weight in weights.values())} numbers")
 
 
+def image_state(checkpoint: object) -> dict[str, object] | None:
+    """The weights, by their plain names, if they are those of a ResNet or of a segmentation model on one."""
+    state = checkpoint.get("state_dict", checkpoint) if isinstance(checkpoint, dict) else None
+    if not isinstance(state, dict):
+        return None
+    plain = {PREFIXES.sub("", str(name)): weight for name, weight in state.items()}
+    return plain if plain.keys() & {"conv1.weight", "backbone.conv1.weight"} else None
+
+
+def image_name(name: str) -> str:
+    for pattern, ours in IMAGE_NAMES:
+        renamed, count = re.subn(f"^{pattern}", ours, name)
+        if count:
+            return renamed
+    return name
+
+
+def convert_image_model(options: argparse.Namespace, state: dict[str, object]) -> None:
+    wrong = [name for name, weight in state.items() if not isinstance(weight, torch.Tensor)]
+    if wrong:
+        raise Refused(f"{options.ckpt}: {', '.join(wrong[:5])} is not a tensor", "give a dictionary of tensors, or one with state_dict")
+    left_out = sorted(name for name in state if name.startswith(CLASSIFIERS))
+    weights = {image_name(name): weight for name, weight in state.items() if name not in left_out}
+    write_folder(options.folder, weights)
+    print(f"{options.folder}: {len(weights)} tensors, {sum(weight.numel() for weight in weights.values())} numbers"
+          + (f"; left out: {', '.join(left_out)}" if left_out else ""))
+
+
 def convert(options: argparse.Namespace) -> None:
     check_target(options.folder)
+    is_folder = options.ckpt.is_dir() or options.ckpt.name == PICKLED
+    checkpoint = None if is_folder else load_checkpoint(options.ckpt, options.trust)
+    if state := image_state(checkpoint):
+        convert_image_model(options, state)
+    else:
+        convert_text_model(options, checkpoint)
+
+
+def convert_text_model(options: argparse.Namespace, checkpoint: object) -> None:
+    """`checkpoint` is that of a script, or None for a folder of Hugging Face."""
+    if options.folder.suffix == ".safetensors":
+        raise Refused(f"{options.folder} is the name of a file", "name a folder: a model of text is more than its weights")
     source = options.ckpt if options.ckpt.is_dir() else options.ckpt.parent
     tokenizer = find_tokenizer(options.tokenizer or source)
     if options.tokenizer and not tokenizer:
@@ -238,18 +308,17 @@ def convert(options: argparse.Namespace) -> None:
     if options.ckpt.is_dir() or options.ckpt.name == PICKLED:
         convert_folder(options, source, tokenizer)
     else:
-        convert_script(options, tokenizer)
+        convert_script(options, checkpoint, tokenizer)
     if not tokenizer:
         print(f"{options.folder} has no tokenizer: add tokenizer.json, or vocab.json and merges.txt, before "
               "`tandem summarize` uses it")
 
 
-def convert_script(options: argparse.Namespace, tokenizer: list[Path]) -> None:
-    checkpoint = load_checkpoint(options.ckpt, options.trust)
+def convert_script(options: argparse.Namespace, checkpoint: object, tokenizer: list[Path]) -> None:
     settings = part(options.ckpt, checkpoint, "model_args")
     check_settings(options.ckpt, settings)
     weights = read_weights(options.ckpt, part(options.ckpt, checkpoint, "model"), settings)
-    write_folder(options.folder, config_json(settings, options.gelu), as_hugging_face(weights), tokenizer)
+    write_folder(options.folder, as_hugging_face(weights), config_json(settings, options.gelu), tokenizer)
     print(f"{options.folder}: GPT-2, {settings['n_layer']} layers, width {settings['n_embd']}, context {settings['block_size']}, "
           f"vocabulary {settings['vocab_size']}")
 
@@ -257,7 +326,7 @@ def convert_script(options: argparse.Namespace, tokenizer: list[Path]) -> None:
 def main(args: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ckpt", type=Path, metavar="CKPT", help="checkpoint saved by torch.save, or a folder with pytorch_model.bin")
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="output folder; must be new or empty")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="output folder; must be new or empty. For images, also a new FILE.safetensors")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER",
                         help="folder with tokenizer.json, or vocab.json and merges.txt (default: the folder of CKPT)")
     parser.add_argument("--gelu", choices=tuple(ACTIVATIONS), default="erf", help="the GELU variant of the script (default: erf, as in nanoGPT)")

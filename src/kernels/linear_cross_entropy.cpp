@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/no_autocast.h"
+
 namespace tandem {
 namespace {
 
@@ -18,21 +20,6 @@ at::ScalarType product_type(const Tensor& x) {
   const auto device = x.device().type();
   return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
 }
-
-// Types are chosen explicitly here; autocast would cast every operand again.
-class NoAutocast {
- public:
-  explicit NoAutocast(at::DeviceType device) : device_(device), before_(at::autocast::is_autocast_enabled(device)) {
-    at::autocast::set_autocast_enabled(device_, false);
-  }
-  NoAutocast(const NoAutocast&) = delete;
-  NoAutocast& operator=(const NoAutocast&) = delete;
-  ~NoAutocast() { at::autocast::set_autocast_enabled(device_, before_); }
-
- private:
-  at::DeviceType device_;
-  bool before_;
-};
 
 // A GPU needs many rows at a time; on a CPU a chunk should fit into the cache.
 std::int64_t elements_at_a_time(torch::Device device) { return std::int64_t{1} << (device.is_cuda() ? 27 : 25); }

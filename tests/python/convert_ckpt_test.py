@@ -272,7 +272,7 @@ class ConvertCkpt(unittest.TestCase):
 
     def test_missing_parts_are_named(self):
         import torch
-        hint = "give a nanoGPT checkpoint, with model and model_args"
+        hint = "give a nanoGPT checkpoint, with model and model_args, or the weights of a ResNet"
         self.save(random_state(True), model=None)
         self.assert_refused("ckpt.pt has no dictionary model", hint)
         for content in ({"model": {}}, {"model": {}, "model_args": "text"}, [1, 2]):

@@ -1,0 +1,106 @@
+// Training steps of res50_ASPP_lorm with all terms of its loss, on one rank. Prints one JSON object.
+//
+//   build/bin/bench/segment_step --folder FOLDER, where segment_step_torch.py --prepare has put weights and a batch
+
+#include <tandem/tandem.h>
+#include <torch/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "comm/solo/solo.h"
+#include "gpt/moments.h"
+#include "models/deeplab/deeplab.h"
+#include "models/deeplab/pixel_losses.h"
+#include "models/deeplab/weights.h"
+#include "run_bench.h"
+#include "train/rank_facts.h"
+
+namespace tandem::bench {
+
+struct SegmentStepOptions {
+  std::filesystem::path folder;
+  std::string device = "cpu";
+  Precision precision = Precision::Fp32;
+  int warmup = 1;
+  int steps = 3;
+};
+
+template <class Visitor>
+void visit_fields(SegmentStepOptions& o, Visitor&& field) {
+  field("folder", o.folder, "has model.safetensors and batch.safetensors");
+  field("device", o.device, "cpu or cuda:N");
+  field("precision", o.precision, "what matrices are multiplied in");
+  field("warmup", o.warmup, "steps before those that are measured");
+  field("steps", o.steps, "steps that are measured");
+}
+
+namespace {
+
+using torch::Tensor;
+
+struct Batch {
+  Tensor images;
+  PixelTargets targets;
+};
+
+Batch read_batch(const SegmentStepOptions& options) {
+  const NamedTensors tensors = load_safetensors(options.folder / "batch.safetensors");
+  const auto plane = [&](const char* name) { return tensors.at(name).to(options.device); };
+  return {.images = plane("images").contiguous(at::MemoryFormat::ChannelsLast),
+          .targets = {.labels = plane("labels"),
+                      .pseudo = plane("pseudo"),
+                      .near_scribble = plane("near_scribble"),
+                      .near_contour = plane("near_contour")}};
+}
+
+Loss loss_of(DistributedDataParallel<Deeplab>& ddp, const Batch& batch) {
+  const DeeplabOutput output = ddp(batch.images, batch.targets.pseudo);
+  const PixelLosses losses = pixel_losses(output.logits, batch.targets, {.label_smoothing = 0.1});
+  std::vector<LossTerm> terms;
+  const auto add = [&](const char* name, const SumAndCount& term) {
+    terms.push_back({.name = name, .sum = term.sum, .count = term.count.to(torch::kDouble).item<double>()});
+  };
+  add("scribble", losses.scribble);
+  add("pseudo", losses.pseudo);
+  add("l_ds", losses.entropy_s);
+  add("l_dc", losses.entropy_c);
+  add("lorm", output.lorm);
+  return {terms, batch.images.size(0)};
+}
+
+Json measure(const SegmentStepOptions& options, const World& world) {
+  Communicator comm = communicator_over(world, torch::Device(options.device), make_solo());
+  Deeplab model(DeeplabOptions{});
+  load_weights(*model, options.folder / "model.safetensors");
+  to_channels_last(*model);
+  model->to(comm.device());
+  DistributedDataParallel<Deeplab> ddp(model, comm);
+  ParameterGroup all{.parameters = {}, .weight_decay = 5e-4};
+  for (const auto& item : model->named_parameters()) all.parameters.emplace_back(item.key(), item.value());
+  Sgd optimizer({all}, {.momentum = 0.9});
+  LossScaler scaler(options.precision, comm.device());
+  const std::vector<Batch> batches = {read_batch(options)};
+  Json::Array losses;
+  Moments moments(comm.device());
+  for (int i = 0; i < options.warmup + options.steps; ++i) {
+    moments.mark();
+    const auto loss = [&](const Batch& batch) { return loss_of(ddp, batch); };
+    losses.emplace_back(train_step(ddp, optimizer, scaler, batches, loss, {.step = i, .lr = 1e-3}).loss);
+  }
+  moments.mark();
+  const std::vector<double> ms = moments.intervals_ms(options.warmup);
+  return Json::Object{{"step_ms", Json::Array(ms.begin(), ms.end())},
+                      {"losses", losses},
+                      {"memory_gb", static_cast<double>(highest_memory(comm.device()).count) / 1e9}};
+}
+
+}  // namespace
+}  // namespace tandem::bench
+
+int main(int argc, char** argv) {
+  return tandem::bench::run_bench<tandem::bench::SegmentStepOptions>(
+      {argv + 1, argv + argc}, "segment_step", "Times training steps of res50_ASPP_lorm.", tandem::bench::measure);
+}

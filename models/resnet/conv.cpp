@@ -1,0 +1,55 @@
+#include "models/resnet/conv.h"
+
+#include <cmath>
+#include <string>
+
+namespace tandem {
+
+using torch::Tensor;
+
+ConvImpl::ConvImpl(const ConvOptions& options) : options_(options) {
+  const double deviation = std::sqrt(2.0 / static_cast<double>(options.kernel * options.kernel * options.outputs));
+  weight = register_parameter(
+      "weight", torch::empty({options.outputs, options.inputs, options.kernel, options.kernel}).normal_(0, deviation));
+  if (options.bias) bias = register_parameter("bias", torch::zeros(options.outputs));
+}
+
+Tensor ConvImpl::forward(const Tensor& x) {
+  const std::int64_t padding = options_.dilation * (options_.kernel / 2);
+  const std::int64_t dilation = prefers_onednn(x) ? 2 : options_.dilation;
+  const Tensor y = torch::conv2d(x, weight, bias, options_.stride, padding, dilation);
+  num_flops_ = 2.0 * static_cast<double>(weight.numel() * y.size(2) * y.size(3));
+  return y;
+}
+
+// On one thread, torch leaves a 1x1 convolution in float to BLAS, which takes twice as long as oneDNN. It uses oneDNN
+// for dilated convolutions; of a single pixel, the dilation means nothing.
+bool ConvImpl::prefers_onednn(const Tensor& x) const {
+  return options_.kernel == 1 && x.is_cpu() && x.scalar_type() == torch::kFloat;
+}
+
+ConvNormImpl::ConvNormImpl(const ConvOptions& options, const ConvNormOptions& norm)
+    : conv_(register_module(std::to_string(norm.first_name), Conv(options))),
+      norm_(register_module(std::to_string(norm.first_name + 1), BatchNorm(options.outputs))),
+      has_relu_(norm.has_relu) {}
+
+Tensor ConvNormImpl::forward(const Tensor& x) {
+  Tensor y = norm_(conv_(x));
+  return has_relu_ ? y.relu_() : y;  // batch norm does not need its output for the backward pass
+}
+
+double conv_flops(const torch::nn::Module& module) {
+  double sum = 0;
+  for (const auto& part : module.modules()) {
+    if (const auto* conv = part->as<Conv>()) sum += conv->num_flops();
+  }
+  return sum;
+}
+
+void to_channels_last(torch::nn::Module& module) {
+  for (Tensor& parameter : module.parameters()) {
+    if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
+  }
+}
+
+}  // namespace tandem
