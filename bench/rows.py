@@ -1,6 +1,7 @@
 """Every benchmark: the commands of both sides, and the promised ratio."""
 
 import pathlib
+import subprocess
 import sys
 
 from bpe.bpe_texts import gather
@@ -134,7 +135,6 @@ def rouge_row(programs: pathlib.Path) -> Bench:
                  ours=[str(programs / "rouge")], peer=[sys.executable, str(HERE / "rouge" / "rouge_score_peer.py")])
 
 
-def decode_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
 def distance_rows(programs: pathlib.Path) -> list[Bench]:
     """Maps of distances to scribbles (s) and to contours (c) of a 500 x 375 image, and squared distances of any size, on one core."""
     ours, peer = [str(programs / "distance"), "--map"], [sys.executable, str(HERE / "distance" / "scipy_peer.py"), "--map"]
@@ -155,6 +155,7 @@ def image_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
                   ours=[*ours, "--threads", "2"], peer=ours, **common)]
 
 
+def decode_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     """The 124M model at batch size 1 on two threads. In 16 bits rounding differs between the sides, so tokens may diverge."""
     where = ["--folder", str(scratch / "gpt2")]
     ours, peer = [str(programs / "decode"), *where], [sys.executable, str(HERE / "decode" / "decode_transformers.py"), *where]
@@ -166,7 +167,6 @@ def image_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     ]
 
 
-def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
 def segment_step_row(name: str, programs: pathlib.Path, scratch: pathlib.Path, flags: Command, shape: Command, **others) -> Bench:
     folder, script = str(scratch / name), str(HERE / "segment_step" / "segment_step_torch.py")
     compiled = ["--compile"] if others["peer_name"] == "torch.compile" else []
@@ -187,6 +187,7 @@ def segment_step_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Ben
                              tolerance=0.1, missing=missing_cuda)]
 
 
+def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     tandem, programs = str(build / "bin" / "tandem"), build / "bin" / "bench"
     return [*launcher_rows(tandem, scratch), first_step_row(tandem, scratch), *all_reduce_rows(tandem, programs),
             *gpt_rows(tandem, programs), *gpt2_rows(programs, "bf16"), *gpt2_rows(programs, "fp16"),

@@ -56,6 +56,17 @@ function(tandem_torch_program name)
   target_precompile_headers(${name} REUSE_FROM tandem_library)
 endfunction()
 
+# recipes/NAME/main.cpp as the program tandem-NAME, which `tandem NAME` finds.
+function(tandem_recipe_program name)
+  add_executable(tandem-${name} recipes/${name}/main.cpp)
+  target_include_directories(tandem-${name} PRIVATE src)
+  target_link_libraries(tandem-${name} PRIVATE tandem_${name} tandem_flags)
+  target_precompile_headers(tandem-${name} REUSE_FROM tandem_library)
+  set_target_properties(tandem-${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin"
+    INSTALL_RPATH_USE_LINK_PATH TRUE)
+  install(TARGETS tandem-${name})
+endfunction()
+
 function(tandem_example name)
   tandem_torch_program(${name} examples/${name}/main.cpp)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/examples")

@@ -168,9 +168,7 @@ class Accelerator {
   // `print` prints on rank 0; `log` writes to events.jsonl and, as "group/name", to TensorBoard, at the last step.
   void print(std::string_view line);
   void log(const EventFields& values, const std::string& group = {});
-
-  // Rank 0 shows an image in TensorBoard, at the last step: uint8 values (height, width, 3) or (height, width) on the
-  // CPU.
+  // An image for TensorBoard, at the last step: uint8 (height, width, 3) or (height, width) on the CPU.
   void log_image(const std::string& name, const torch::Tensor& pixels);
   void set_metric(double metric);     // of this step: the best checkpoint is chosen by it
   void stop(const std::string& why);  // ends the run on every rank after the step in which any rank calls it

@@ -1,5 +1,3 @@
-#include <tandem/error.h>
-
 #include <span>
 
 #include "base/text.h"
@@ -11,25 +9,6 @@ namespace tandem::summarize {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct ExportOptions {
-  fs::path from = "runs/latest";
-  fs::path output = {};
-};
-
-template <class Visitor>
-void visit_fields(ExportOptions& o, Visitor&& field) {
-  field("from", o.from, "the model: a run folder, one of its checkpoints, or a Hugging Face model folder");
-  field("output", o.output, "folder to create");
-}
-
-void validate(const ExportOptions& o) {
-  if (o.output.empty())
-    fail(ErrorKind::Config, "output is empty", "name the folder to create: --output gpt2-dialogues");
-  if (fs::exists(o.output)) {
-    fail(ErrorKind::Config, str("output is ", o.output, ", which exists already"), "name another, or remove it");
-  }
-}
 
 std::string export_model(const ExportOptions& options, std::span<const std::string> /*arguments*/) {
   const Summarizer model = load_summarizer(options.from);

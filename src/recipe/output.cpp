@@ -28,6 +28,13 @@ void check_output(const fs::path& path, const fs::path& input) {
        "check the folder, its permissions and the free space");
 }
 
+void validate(const ExportOptions& o) {
+  if (o.output.empty()) fail(ErrorKind::Config, "output is empty", "name the folder to create: --output my-model");
+  if (fs::exists(o.output)) {
+    fail(ErrorKind::Config, str("output is ", o.output, ", which exists already"), "name another, or remove it");
+  }
+}
+
 void make_new_folder(const fs::path& path, const std::function<void(const fs::path&)>& fill) {
   const fs::path wanted = path.has_filename() ? path : path.parent_path();  // without a slash at its end
   const fs::path temporary = str(wanted, ".tmp-", ::getpid());

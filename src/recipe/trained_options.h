@@ -38,7 +38,7 @@ struct TrainedOptions {
 
 template <class Visitor>
 void visit_fields(TrainedOptions& o, Visitor&& field) {
-  field("from", o.from, "the model: a run folder, one of its checkpoints, or a Hugging Face model folder");
+  field("from", o.from, "the model: a run folder, one of its checkpoints, or a model folder");
   field("weights", o.weights, "weights of a checkpoint; auto: the averaged ones if it has any");
   field("precision", o.precision, "type of the weights");
   field("", o.ranks, "ranks and devices");

@@ -209,7 +209,7 @@ void RunMonitor::end_step(const StepEnd& end) {
   all_.add(times);
   ++step_;
   if (is_main()) {
-    const Speed speed = meter_.add(std::max(end.result.work, static_cast<std::int64_t>(end.result.count)), seconds);
+    const Speed speed = meter_.add(end.result.work, seconds);
     const StepReport report = report_of(end, seconds, speed);
     show(report, speed);
     record(report, times, end.values);

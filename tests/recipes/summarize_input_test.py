@@ -285,7 +285,7 @@ class Models(SummarizeTest):
         (self.folder / "there").mkdir()
         for name in ("there", "train.csv"):
             self.assert_refused(("export", "--from", self.tiny, "--output", name), 2, (name, "(--output)"), ())
-        self.assert_refused(("export", "--from", self.tiny), 3, ("output is empty",), ("--output gpt2-dialogues",))
+        self.assert_refused(("export", "--from", self.tiny), 3, ("output is empty",), ("--output my-model",))
         self.assert_refused(("export", "--from", self.tiny, "--output", "train.csv/new"), 8, ("train.csv/new", "Not a directory"), ())
 
     def test_are_exported_to_a_folder_with_a_slash_at_its_end(self):

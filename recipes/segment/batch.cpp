@@ -1,0 +1,69 @@
+#include "recipes/segment/batch.h"
+
+#include <cstring>
+
+#include "recipes/segment/classes.h"
+
+namespace tandem::segment {
+namespace {
+
+using torch::Tensor;
+
+// One plane of all samples; undefined if the first has none.
+Tensor stack_plane(const std::vector<SegmentPlanes>& samples, Image SegmentPlanes::*plane, bool pin) {
+  const Image& first = samples.front().*plane;
+  if (first.pixels.empty()) return {};
+  std::vector<std::int64_t> sizes = {std::ssize(samples), first.height, first.width};
+  if (first.channels > 1) sizes.push_back(first.channels);
+  Tensor all = torch::empty(sizes, torch::TensorOptions(torch::kUInt8).pinned_memory(pin));
+  auto* next = all.mutable_data_ptr<std::uint8_t>();
+  for (const SegmentPlanes& sample : samples) {
+    const auto& pixels = (sample.*plane).pixels;
+    std::memcpy(next, pixels.data(), pixels.size());
+    next += pixels.size();
+  }
+  return all;
+}
+
+void fill_from(const Tensor& plane, std::int64_t first, std::uint8_t value) {
+  if (plane.defined()) plane.narrow(0, first, plane.size(0) - first).fill_(value);
+}
+
+Tensor moved(const Tensor& plane, torch::Device device) {
+  return plane.defined() ? plane.to(device, /*non_blocking=*/true) : plane;
+}
+
+}  // namespace
+
+SegmentBatch make_batch(std::vector<SegmentPlanes>&& samples, bool pin) {
+  const std::vector<SegmentPlanes> all = std::move(samples);
+  return {.images = stack_plane(all, &SegmentPlanes::image, pin),
+          .targets = {.labels = stack_plane(all, &SegmentPlanes::labels, pin),
+                      .pseudo = stack_plane(all, &SegmentPlanes::pseudo, pin),
+                      .near_scribble = stack_plane(all, &SegmentPlanes::near_scribble, pin),
+                      .near_contour = stack_plane(all, &SegmentPlanes::near_contour, pin)}};
+}
+
+void SegmentBatch::leave_out_from(std::int64_t num_counted) const {
+  if (num_counted == images.size(0)) return;
+  fill_from(targets.labels, num_counted, kIgnored);
+  fill_from(targets.pseudo, num_counted, kIgnored);
+  fill_from(targets.near_scribble, num_counted, 0);
+  fill_from(targets.near_contour, num_counted, 0);
+}
+
+PixelTargets SegmentBatch::targets_on(torch::Device device) const {
+  return {.labels = moved(targets.labels, device),
+          .pseudo = moved(targets.pseudo, device),
+          .near_scribble = moved(targets.near_scribble, device),
+          .near_contour = moved(targets.near_contour, device)};
+}
+
+Tensor normalized(const Tensor& images, torch::Device device, torch::ScalarType type) {
+  const auto options = torch::TensorOptions(type).device(device);
+  const Tensor mean = torch::tensor({123.675, 116.28, 103.53}, options);
+  const Tensor deviation = torch::tensor({58.395, 57.12, 57.375}, options);
+  return moved(images, device).to(type).sub_(mean).div_(deviation).permute({0, 3, 1, 2});
+}
+
+}  // namespace tandem::segment

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "recipes/segment/planes.h"
+
+namespace tandem::segment {
+
+// An Error with that hint if there is no such folder.
+void check_folder(const std::filesystem::path& folder, const std::string& hint);
+
+// The first of these folders that exists below `folder`.
+std::optional<std::filesystem::path> first_folder(const std::filesystem::path& folder,
+                                                  std::span<const char* const> names);
+
+// The JPEG and PNG files of a folder by their names, those of its sub-folders too; a stem is the path below `folder`
+// without the ending. An Error if there are none, or if two have the same stem.
+std::vector<SamplePaths> list_images(const std::filesystem::path& folder);
+
+}  // namespace tandem::segment

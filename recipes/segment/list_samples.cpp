@@ -1,0 +1,257 @@
+#include "recipes/segment/list_samples.h"
+
+#include <tandem/error.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "recipe/held_out.h"
+#include "recipes/segment/folder_list.h"
+
+namespace tandem::segment {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A line of a list.
+struct ListLine {
+  std::string stem;
+  fs::path image = {};  // if the line names the files themselves, below the folder of the data
+  fs::path mask = {};
+};
+
+fs::path below(const fs::path& folder, std::string_view name) {
+  while (name.starts_with('/')) name.remove_prefix(1);
+  return folder / name;
+}
+
+// An absolute path stays, as does one that is found from here.
+fs::path in_data(const DataOptions& options, const fs::path& path) {
+  const fs::path inside = fs::path(options.data) / path;
+  return !fs::exists(inside) && fs::exists(path) ? path : inside;
+}
+
+std::vector<ListLine> read_list(const DataOptions& options, const fs::path& name, const char* flag) {
+  const fs::path list = in_data(options, name);
+  if (!fs::is_regular_file(list)) {
+    fail(ErrorKind::Data, str("there is no list ", list),
+         str("write the names of the images into it, one per line, or name another one with ", flag));
+  }
+  std::vector<ListLine> lines;
+  for (const std::string& text : split(read_file(list), '\n')) {
+    const std::string line(trim(text));
+    if (line.empty()) continue;
+    const std::size_t space = line.find_first_of(" \t");
+    if (space == line.npos && !line.starts_with('/')) {
+      lines.push_back({.stem = line});
+      continue;
+    }
+    const fs::path image = below(options.data, std::string_view(line).substr(0, space));
+    const std::string_view mask = space == line.npos ? "" : trim(std::string_view(line).substr(space));
+    lines.push_back(
+        {.stem = image.stem(), .image = image, .mask = mask.empty() ? fs::path() : below(options.data, mask)});
+  }
+  if (lines.empty()) {
+    fail(ErrorKind::Data, str(list, " is empty"),
+         str("write the names of the images into it, one per line, or name another one with ", flag));
+  }
+  return lines;
+}
+
+fs::path label_folder(const DataOptions& options, const fs::path& name, const char* flag) {
+  fs::path folder = in_data(options, name);
+  check_folder(folder, str("name the folder with ", flag, ", relative to ", options.data));
+  return folder;
+}
+
+fs::path map_folder(const DataOptions& options, const fs::path& name, const char* flag) {
+  fs::path folder = in_data(options, name);
+  check_folder(folder, str("make the maps with `tandem segment prepare --data ", options.data,
+                           "`, or name their folder with ", flag));
+  return folder;
+}
+
+fs::path png(const fs::path& folder, const std::string& stem) { return folder / str(stem, ".png"); }
+
+// The folders of the planes of training samples; empty: not used.
+struct PlaneFolders {
+  fs::path labels = {};
+  fs::path pseudo = {};
+  fs::path near_scribble = {};
+  fs::path near_contour = {};
+};
+
+PlaneFolders training_folders(const DataOptions& options, const fs::path& labels) {
+  const UsedPlanes used = used_planes(options.dataset);
+  PlaneFolders folders;
+  if (used.labels) folders.labels = labels;
+  if (used.pseudo) folders.pseudo = label_folder(options, options.pseudo_path, "--pseudo-path");
+  if (used.near_scribble) folders.near_scribble = map_folder(options, options.distancemap_s, "--distancemap-s");
+  if (used.near_contour) folders.near_contour = map_folder(options, options.distancemap_c, "--distancemap-c");
+  return folders;
+}
+
+void add_planes(SamplePaths& sample, const PlaneFolders& folders) {
+  const auto add = [&](fs::path& plane, const fs::path& folder) {
+    if (!folder.empty() && plane.empty()) plane = png(folder, sample.stem);
+  };
+  add(sample.labels, folders.labels);
+  add(sample.pseudo, folders.pseudo);
+  add(sample.near_scribble, folders.near_scribble);
+  add(sample.near_contour, folders.near_contour);
+}
+
+class VocLayout {
+ public:
+  explicit VocLayout(const DataOptions& options) : options_(options), images_(fs::path(options.data) / "JPEGImages") {
+    check_folder(images_, str("name the folder that has JPEGImages with --data; it is ", options.data, " now"));
+  }
+
+  std::vector<SamplePaths> training() const {
+    const bool has_labels = used_planes(options_.dataset).labels;
+    const PlaneFolders folders = training_folders(
+        options_, has_labels ? label_folder(options_, options_.train_path, "--train-path") : fs::path());
+    return samples(options_.train_list, "--train-list", folders,
+                   has_labels && options_.train_path == options_.mask_path);
+  }
+
+  std::vector<SamplePaths> validation() const {
+    return samples(options_.valid_list, "--valid-list",
+                   {.labels = label_folder(options_, options_.mask_path, "--mask-path")}, true);
+  }
+
+ private:
+  std::vector<SamplePaths> samples(const fs::path& list, const char* flag, const PlaneFolders& folders,
+                                   bool uses_masks) const {
+    std::vector<SamplePaths> found;
+    for (const ListLine& line : read_list(options_, list, flag)) {
+      SamplePaths sample{.stem = line.stem, .image = line.image};
+      if (sample.image.empty()) sample.image = image_of(line.stem);
+      if (uses_masks) sample.labels = line.mask;
+      add_planes(sample, folders);
+      found.push_back(std::move(sample));
+    }
+    return found;
+  }
+
+  fs::path image_of(const std::string& stem) const {
+    for (const char* ending : {".jpg", ".png", ".jpeg", ".JPG"}) {
+      fs::path file = images_ / str(stem, ending);
+      if (fs::exists(file)) return file;
+    }
+    return images_ / str(stem, ".jpg");
+  }
+
+  const DataOptions& options_;
+  fs::path images_;
+};
+
+// images/ and masks/.
+class PairLayout {
+ public:
+  explicit PairLayout(const DataOptions& options)
+      : options_(options),
+        images_(fs::path(options.data) / "images"),
+        masks_(first_folder(options.data, kMaskFolders).value_or(fs::path(options.data) / "masks")) {
+    check_folder(masks_, "put the masks there, as PNG files with the names of the images");
+  }
+
+  SampleLists list() const {
+    const auto train = first_folder(images_, kTrainFolders);
+    const auto valid = first_folder(images_, kValidFolders);
+    if (train && valid) return {.train = training(*train), .valid = validation(*valid)};
+    if (train || valid) {
+      fail(ErrorKind::Data,
+           str(images_, " has a folder ", (train ? train : valid)->filename(), " and no folder ",
+               train ? "val" : "train"),
+           "add it, or put all images into one folder: one in twenty is held out");
+    }
+    return split();
+  }
+
+ private:
+  static constexpr std::array<const char*, 2> kMaskFolders = {"masks", "annotations"};
+  static constexpr std::array<const char*, 2> kTrainFolders = {"train", "training"};
+  static constexpr std::array<const char*, 3> kValidFolders = {"val", "valid", "validation"};
+
+  std::vector<SamplePaths> training(const fs::path& images) const {
+    std::vector<SamplePaths> samples = list_images(images);
+    const fs::path labels = fs::path(options_.data) / options_.train_path;
+    const PlaneFolders folders = training_folders(options_, fs::is_directory(labels) ? labels : masks_);
+    for (SamplePaths& sample : samples) add_planes(sample, inner(folders, images));
+    return samples;
+  }
+
+  std::vector<SamplePaths> validation(const fs::path& images) const {
+    std::vector<SamplePaths> samples = list_images(images);
+    for (SamplePaths& sample : samples) add_planes(sample, inner({.labels = masks_}, images));
+    return samples;
+  }
+
+  SampleLists split() const {
+    const std::vector<SamplePaths> train = training(images_);
+    const std::vector<SamplePaths> valid = validation(images_);
+    SampleLists lists;
+    constexpr std::size_t kLeast = 20;
+    if (train.size() < kLeast) {
+      fail(ErrorKind::Data, str(images_, " has ", train.size(), " images, too few to hold some out"),
+           "give folders images/train and images/val, and the same below masks");
+    }
+    const HeldOutSplit rows = hold_out(std::ssize(train), images_, "--valid-list");
+    for (const std::int64_t row : rows.train) lists.train.push_back(train[row]);
+    for (const std::int64_t row : rows.held_out) lists.valid.push_back(valid[row]);
+    return lists;
+  }
+
+  // The folder of the same name inside each, if it has one: masks/train for images/train.
+  static PlaneFolders inner(PlaneFolders folders, const fs::path& images) {
+    for (fs::path* folder : {&folders.labels, &folders.pseudo, &folders.near_scribble, &folders.near_contour}) {
+      if (!folder->empty() && fs::is_directory(*folder / images.filename())) *folder /= images.filename();
+    }
+    return folders;
+  }
+
+  const DataOptions& options_;
+  fs::path images_;
+  fs::path masks_;
+};
+
+bool has_pairs(const DataOptions& options) {
+  return !fs::is_directory(fs::path(options.data) / "JPEGImages") &&
+         fs::is_directory(fs::path(options.data) / "images");
+}
+
+void check_data_folder(const DataOptions& options) {
+  if (options.data.empty()) {
+    fail(ErrorKind::Config, "there are no images to train on", str("give --data FOLDER, or --data ", kBuiltinShapes));
+  }
+  check_folder(options.data, "name the folder of the images with --data");
+}
+
+}  // namespace
+
+SampleLists list_samples(const DataOptions& options) {
+  check_data_folder(options);
+  if (has_pairs(options)) return PairLayout(options).list();
+  const VocLayout voc(options);
+  return {.train = voc.training(), .valid = voc.validation()};
+}
+
+std::vector<SamplePaths> list_sources(const DataOptions& options) {
+  check_data_folder(options);
+  std::vector<SamplePaths> samples =
+      has_pairs(options) ? PairLayout(options).list().train : VocLayout(options).training();
+  const fs::path data = options.data;
+  for (SamplePaths& sample : samples) {
+    sample.near_scribble = png(data / options.distancemap_s, sample.stem);
+    sample.near_contour = png(data / options.distancemap_c, sample.stem);
+  }
+  return samples;
+}
+
+}  // namespace tandem::segment

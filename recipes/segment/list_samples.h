@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "recipes/segment/data_options.h"
+#include "recipes/segment/folder_list.h"
+#include "recipes/segment/planes.h"
+
+namespace tandem::segment {
+
+struct SampleLists {
+  std::vector<SamplePaths> train;
+  std::vector<SamplePaths> valid;
+};
+
+// The files of a folder, of one of two kinds.
+//   As Pascal VOC: JPEGImages/, folders of labels, and two lists of stems, or of pairs "JPEGImages/a.jpg Masks/a.png"
+//   below the folder (a slash may come first), whose masks are used where full masks are wanted.
+//   images/ and masks/ (or annotations/), each with the folders train (or training) and val (or valid, validation);
+//   without these, one image in twenty is held out. Training labels are in the folder --train-path if there is one, and
+//   in masks/ otherwise.
+// Folders, lists and the names in them are checked; the images themselves are not opened.
+SampleLists list_samples(const DataOptions& options);
+
+// The training samples with the labels that `dataset` wants, and where their maps belong: for `prepare`.
+std::vector<SamplePaths> list_sources(const DataOptions& options);
+
+}  // namespace tandem::segment

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <tandem/dataset.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "recipes/segment/augment.h"
+#include "recipes/segment/classes.h"
+#include "recipes/segment/data_options.h"
+#include "recipes/segment/planes.h"
+#include "recipes/segment/read_sample.h"
+
+namespace tandem::segment {
+
+// What the samples of a set become.
+struct SampleView {
+  int crop = 0;  // 0: whole images
+  bool augments = false;
+  AugmentOptions augment = {};
+};
+
+// Images and their planes, from files or made by a formula. A Dataset (tandem/dataset.h).
+class SegmentDataset {
+ public:
+  // Whole samples by index, for any thread.
+  struct Source {
+    std::vector<std::string> names = {};
+    std::function<SegmentPlanes(std::int64_t index)> read = {};
+    std::string key = {};                 // identifies what `read` gives besides the files
+    std::vector<SamplePaths> paths = {};  // if they are files
+  };
+
+  SegmentDataset(Source source, const SampleView& view);
+
+  std::int64_t size() const { return std::ssize(source_.names); }
+  SegmentPlanes get(std::int64_t index, const SampleFacts& facts) const;
+  std::string name(std::int64_t index) const { return source_.names.at(static_cast<std::size_t>(index)); }
+  std::string content_key() const;
+
+  // Neither cropped nor augmented.
+  SegmentPlanes whole(std::int64_t index) const { return source_.read(index); }
+
+  // The same samples, seen in another way.
+  SegmentDataset with_view(const SampleView& view) const { return {source_, view}; }
+
+  // Empty if the samples are not files.
+  const std::vector<SamplePaths>& paths() const { return source_.paths; }
+
+ private:
+  Source source_;
+  SampleView view_;
+};
+
+SegmentDataset::Source file_source(std::vector<SamplePaths> paths, const Classes& classes);
+
+struct SegmentSets {
+  SegmentDataset train;
+  SegmentDataset valid;  // labels are full masks; no other planes
+  Classes classes;
+};
+
+// Opens lists and folders and no images.
+SegmentSets load_sets(const DataOptions& options);
+
+// For --verify: reads every file of both sets. An Error if more than `most_bad` samples cannot be used. Nothing is
+// checked of data that is built in.
+std::vector<BadFile> verify_sets(const SegmentSets& sets, int threads, std::int64_t most_bad);
+
+// Those of --classes, or of VOC, or numbered ones by --numclasses.
+Classes classes_of(const DataOptions& options);
+
+}  // namespace tandem::segment

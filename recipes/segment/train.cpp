@@ -1,0 +1,89 @@
+#include <tandem/accelerator.h>
+#include <tandem/optimizer.h>
+#include <torch/types.h>
+
+#include <optional>
+
+#include "base/program.h"
+#include "base/text.h"
+#include "base/worker_env.h"
+#include "recipe/optimization.h"
+#include "recipe/run_commands.h"
+#include "recipes/segment/commands.h"
+#include "recipes/segment/guide_flags.h"
+#include "recipes/segment/losses.h"
+#include "recipes/segment/train_parts.h"
+#include "train/run_files.h"
+#include "train/typed_command.h"
+
+namespace tandem::segment {
+namespace {
+
+// After the last step of an epoch, --chk-interval asks for a checkpoint.
+bool is_checkpoint_due(const EpochOptions& options, std::int64_t step, std::int64_t steps_per_epoch) {
+  return options.chk_interval > 0 && step % (options.chk_interval * steps_per_epoch) == 0;
+}
+
+void train(Accelerator& accelerator, const TrainOptions& options) {
+  const SegmentSets sets = load_sets(options.data);
+  check_class_weights(options.loss, sets.classes.count());
+  verify_data(accelerator, sets, options);
+  Segmenter model = make_segmenter(accelerator, options, sets.classes);
+  choose_batch_norm(accelerator, *model.net, options.sync_bn);
+  auto net = accelerator.prepare(model.net);
+  Sgd optimizer(parameter_groups(*model.net, options.sgd), {.momentum = options.sgd.momentum});
+  accelerator.prepare(optimizer);
+  accelerator.set_workload({.unit = "images", .flops = training_flops(model.net, options.data.crop)});
+  auto loader = make_loader(accelerator, sets.train, options.loader);
+  const std::int64_t per_epoch = loader.steps_per_epoch();
+  Optimization optimization(accelerator, optimize_options(accelerator, options, per_epoch));
+  auto batches = accelerator.batches(loader);
+  if (accelerator.is_main_process()) save_description(accelerator.folder() / kModelFolder, model);
+
+  std::optional<Evaluation> last;
+  for (const auto& [batch, samples] : batches) {
+    const auto pass = accelerator.accumulate();
+    batch.leave_out_from(samples.num_counted);
+    const PixelTargets targets = batch.targets_on(accelerator.device());
+    const DeeplabOutput output =
+        net(normalized(batch.images, accelerator.device()), options.loss.l_lorm > 0 ? targets.pseudo : torch::Tensor());
+    accelerator.backward(segment_loss(options.loss, output, targets, samples.num_counted));
+    const bool is_due = optimization.step();
+    if (!accelerator.sync_gradients()) continue;
+    if (is_checkpoint_due(options.epochs, accelerator.completed_steps(), per_epoch)) accelerator.save_state();
+    const bool is_early = loader.epoch() < options.epochs.val_epoch;
+    if (!is_due || (is_early && accelerator.completed_steps() < accelerator.num_steps())) continue;
+    last = evaluate_and_show(accelerator, model, sets.valid, options);
+    optimization.record(last->fields(), last->mean_iou());
+  }
+  if (const std::string skipped = skipped_text(loader.skipped()); !skipped.empty()) accelerator.print(trim(skipped));
+  if (!optimization.is_evaluated()) {
+    if (accelerator.completed_steps() < accelerator.num_steps()) return accelerator.end_training();  // stopped
+    last = evaluate_and_show(accelerator, model, sets.valid, options);
+  }
+  accelerator.end_training(last->fields(), last->baselines(),
+                           str(typed_program(own_program()), " evaluate --from ", typed_path(accelerator.folder())));
+}
+
+// Takes the guide's flags too.
+int run_train(const std::vector<std::string>& words, std::size_t first_flag, const ProgramText& program) {
+  const CommandRun run = worker_command<TrainOptions>(train);
+  std::vector<std::string> ours;
+  const int code = run_command([&]() -> std::string {
+    ours = translate_guide_flags(words, first_flag, read_worker_env().is_launched);
+    return {};
+  });
+  return code == 0 ? run(ours, first_flag, program) : code;
+}
+
+}  // namespace
+
+RecipeCommand train_command() {
+  return {.name = "train",
+          .about = "train a network on scribbles, pseudo labels or masks",
+          .run = run_train,
+          .examples = {"tandem segment train --preset demo --nproc 2",
+                       "tandem segment train --preset guide --data VOC2012 --init resnet50.safetensors --device 0,1"}};
+}
+
+}  // namespace tandem::segment

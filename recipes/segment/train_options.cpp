@@ -1,0 +1,88 @@
+#include "recipes/segment/train_options.h"
+
+#include <tandem/error.h>
+
+#include "base/check_range.h"
+#include "base/text.h"
+
+namespace tandem::segment {
+namespace {
+
+// Shapes of 96 x 96 pixels and a ResNet-18 with a quarter of the channels.
+TrainOptions demo_options() {
+  TrainOptions options;
+  options.data.data = kBuiltinShapes;
+  options.data.dataset = Supervision::ScribblePseudoDsDc;
+  options.data.crop = 97;
+  options.data.augment = {.scale_min = 0.8, .scale_max = 1.25, .blur_share = 0};  // the shapes are small already
+  options.model.trunk = {.layers = 18, .width = 16};
+  options.loss = {.l_segs = 1, .l_pseudo = 1, .l_lorm = 0.01, .l_ds = 0.1, .l_dc = 0.1};
+  options.accelerator.precision = Precision::Fp32;  // the network is too small for casts to pay off
+  options.accelerator.batch = {.batch_size = 8, .global_batch = 16};
+  options.accelerator.training.epochs = 12;
+  options.accelerator.training.threads = 1;
+  options.optimize.lr = 0.3;
+  options.epochs = {.warmup_epochs = 1, .eval_epochs = 4};
+  return options;
+}
+
+// Guide 002 on VOC 2012: 8 images on each of 2 GPUs, all terms at weight 1.
+TrainOptions guide_options() {
+  TrainOptions options;
+  options.data.dataset = Supervision::ScribblePseudoDsDc;
+  options.loss = {.l_segs = 1, .l_pseudo = 1, .l_lorm = 1, .l_ds = 1, .l_dc = 1, .label_smooth = 0.1};
+  options.accelerator.batch = {.batch_size = 8, .global_batch = 16};
+  options.epochs = {.warmup_epochs = 5, .eval_epochs = 1, .chk_interval = 5};
+  return options;
+}
+
+}  // namespace
+
+DeeplabOptions network_options(const ModelOptions& o, std::int64_t num_classes) {
+  const bool is_v3plus = o.model_type == ModelType::DeeplabV3Plus || o.model_type == ModelType::DeeplabV3PlusLorm;
+  const bool has_lorm = o.model_type == ModelType::Res50AsppLorm || o.model_type == ModelType::DeeplabV3PlusLorm;
+  const SegmentHead other = has_lorm ? SegmentHead::AsppToClasses : SegmentHead::DeeplabV2;
+  return {.classes = num_classes,
+          .head = is_v3plus ? SegmentHead::DeeplabV3Plus : other,
+          .lorm = has_lorm,
+          .trunk = o.trunk};
+}
+
+void validate(const SgdSettings& o) {
+  check_range("momentum", o.momentum, 0, 1);
+  check_range("weight-decay", o.weight_decay, 0, kMostNumber);
+  check_range("trunk-lr", o.trunk_lr, 0, kMostNumber);
+  check_range("head-lr", o.head_lr, 0, kMostNumber);
+}
+
+void validate(const EpochOptions& o) {
+  check_range("warmup-epochs", o.warmup_epochs, 0, kMostCount);
+  check_range("eval-epochs", o.eval_epochs, 0, kMostCount);
+  check_range("val-epoch", o.val_epoch, 0, kMostCount);
+  check_range("chk-interval", o.chk_interval, 0, kMostCount);
+}
+
+std::vector<GivesWay> gives_way(const TrainOptions&) {
+  return {{.name = "lr", .to = {"init"}}};  // that of a preset is for random weights
+}
+
+void validate(const TrainOptions& o) {
+  check_range("eval-batch", o.eval_batch, 1, 1'000'000);
+  validate(o.model.trunk);
+  check_losses(o.loss, o.data, network_options(o.model, 2).lorm);
+  if (o.accelerator.batch.shards && o.sync_bn == SyncBatchNorm::On) {
+    fail(ErrorKind::Config, "sync-bn is on in exact mode, where batch norm takes its statistics per shard",
+         "leave out --sync-bn, or --shards");
+  }
+}
+
+TrainOptions preset_options(Preset preset) {
+  switch (preset) {
+    case Preset::Demo: return demo_options();
+    case Preset::Guide: return guide_options();
+    case Preset::None: break;
+  }
+  return {};
+}
+
+}  // namespace tandem::segment
