@@ -119,6 +119,37 @@ PixelTotals pixel_totals(const PixelValues& values, const Pair& labels, const Pa
   return totals;
 }
 
+// What the backward pass needs of the forward pass.
+struct PixelSaved {
+  explicit PixelSaved(AutogradContext& context) {
+    const variable_list saved = context.get_saved_variables();
+    logits = saved[0];
+    class_weights = saved[1];
+    labels = {saved[2], saved[3]};
+    maps = {saved[4], saved[5]};
+    kept = {saved[6], saved[7]};
+    smoothing = {0, context.saved_data["smoothing"].toDouble()};
+  }
+
+  Tensor logits, class_weights;
+  Pair labels, maps, kept;
+  std::array<double, 2> smoothing = {};
+};
+
+// The gradient of the entropies of some images by the logits, divided by P; `sum_grads` is that of the four sums.
+template <class Part>
+Tensor entropy_gradient(const PixelSaved& saved, const Part& part, const Tensor& log_p, std::int64_t dim,
+                        const Tensor& sum_grads) {
+  if (!has_any(saved.maps)) return torch::zeros_like(log_p);
+  Tensor slope;  // per pixel
+  for (int i = 0; i < 2; ++i) {
+    if (!saved.maps[i].defined()) continue;
+    const Tensor one = part(saved.maps[i]) * (sum_grads[2 + i] / kMostWeight);
+    slope = slope.defined() ? slope + one : one;
+  }
+  return (negative_entropy(log_p, dim).unsqueeze(dim) - log_p).mul_(slope.unsqueeze(dim));
+}
+
 class PixelLossSums : public torch::autograd::Function<PixelLossSums> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& logits, const Pair& labels, const Pair& maps,
@@ -141,38 +172,24 @@ class PixelLossSums : public torch::autograd::Function<PixelLossSums> {
       fail(ErrorKind::Config, "pixel_losses: double backward (create_graph) is not supported",
            "differentiate the losses once");
     }
-    const variable_list saved = context->get_saved_variables();
-    const Tensor &logits = saved[0], &class_weights = saved[1];
-    const Pair labels = {saved[2], saved[3]}, maps = {saved[4], saved[5]}, kept = {saved[6], saved[7]};
-    const std::array<double, 2> smoothing = {0, context->saved_data["smoothing"].toDouble()};
-    const NoAutocast plain(logits.device().type());
-    const auto type = at::toOpMathType(logits.scalar_type());
-    const Classified all(logits);
-    const Tensor result = torch::empty_like(logits);
+    const PixelSaved saved(*context);
+    const NoAutocast plain(saved.logits.device().type());
+    const auto type = at::toOpMathType(saved.logits.scalar_type());
+    const Classified all(saved.logits);
+    const Tensor result = torch::empty_like(saved.logits);
     const Classified result_rows(result);
-    for_images(logits, [&](const auto& part) {
+    for_images(saved.logits, [&](const auto& part) {
       const Tensor log_p = part(all.values).log_softmax(all.dim, type);
-      const Tensor p = log_p.exp();
-      Tensor grad = torch::zeros_like(log_p);
-      if (has_any(maps)) {
-        Tensor slope;  // per pixel
-        for (int i = 0; i < 2; ++i) {
-          if (!maps[i].defined()) continue;
-          const Tensor one = part(maps[i]) * (grads[0][2 + i] / kMostWeight);
-          slope = slope.defined() ? slope + one : one;
-        }
-        const Tensor negative = (p * log_p).sum(all.dim, /*keepdim=*/true);
-        grad = (negative - log_p).mul_(slope.unsqueeze(all.dim));
-      }
+      Tensor grad = entropy_gradient(saved, part, log_p, all.dim, grads[0]);
       std::vector<std::pair<SoftTarget, Tensor>> targets;  // with the slope of each pixel
       for (int i = 0; i < 2; ++i) {
-        if (!labels[i].defined()) continue;
-        SoftTarget target(part(labels[i]), class_weights, smoothing[i], all, type);
-        const Tensor slope = kept[i].defined() ? part(kept[i]) * grads[0][i] : grads[0][i];
+        if (!saved.labels[i].defined()) continue;
+        SoftTarget target(part(saved.labels[i]), saved.class_weights, saved.smoothing[i], all, type);
+        const Tensor slope = saved.kept[i].defined() ? part(saved.kept[i]) * grads[0][i] : grads[0][i];
         grad.add_((target.total() * slope).unsqueeze_(all.dim));
         targets.emplace_back(std::move(target), slope);
       }
-      grad.mul_(p);
+      grad.mul_(log_p.exp());
       for (const auto& [target, slope] : targets) target.subtract_from(grad, slope);
       part(result_rows.values).copy_(grad);
     });

@@ -35,7 +35,7 @@ struct UnitRows {
   Tensor unit;
 };
 
-void add_matrix_product(Tensor sum, const Tensor& left, const Tensor& right) {
+void add_matrix_product(const Tensor& sum, const Tensor& left, const Tensor& right) {
   if (sum.scalar_type() == left.scalar_type()) {
     sum.addmm_(left, right);
   } else {
@@ -46,7 +46,7 @@ void add_matrix_product(Tensor sum, const Tensor& left, const Tensor& right) {
 // The attention of the foreground of one image.
 class Attention {
  public:
-  Attention(const Tensor& query, const Tensor& key, const Tensor& x) : query_(query), key_(key), x_(x) {}
+  Attention(const Tensor& query, const Tensor& key, Tensor x) : query_(query), key_(key), x_(std::move(x)) {}
 
   // For each query, the average of x.
   Tensor averages() const {

@@ -17,7 +17,7 @@ ConvImpl::ConvImpl(const ConvOptions& options) : options_(options) {
 Tensor ConvImpl::forward(const Tensor& x) {
   const std::int64_t padding = options_.dilation * (options_.kernel / 2);
   const std::int64_t dilation = prefers_onednn(x) ? 2 : options_.dilation;
-  const Tensor y = torch::conv2d(x, weight, bias, options_.stride, padding, dilation);
+  Tensor y = torch::conv2d(x, weight, bias, options_.stride, padding, dilation);
   num_flops_ = 2.0 * static_cast<double>(weight.numel() * y.size(2) * y.size(3));
   return y;
 }

@@ -29,8 +29,8 @@ ResnetBlockImpl::ResnetBlockImpl(const BlockOptions& o) {
 
 void ResnetBlockImpl::add(const ConvOptions& options) {
   const std::size_t number = convs_.size() + 1;
-  convs_.push_back(register_module(str("conv", number), Conv(options)));
-  norms_.push_back(register_module(str("bn", number), BatchNorm(options.outputs)));
+  convs_.emplace_back(register_module(str("conv", number), Conv(options)));
+  norms_.emplace_back(register_module(str("bn", number), BatchNorm(options.outputs)));
 }
 
 Tensor ResnetBlockImpl::forward(const Tensor& x) {

@@ -18,10 +18,10 @@ struct Depth {
 };
 
 const std::map<std::int64_t, Depth>& depths() {
-  static const std::map<std::int64_t, Depth> table = {{14, {true, {1, 1, 1, 1}}},   {18, {false, {2, 2, 2, 2}}},
-                                                      {34, {false, {3, 4, 6, 3}}},  {50, {true, {3, 4, 6, 3}}},
-                                                      {101, {true, {3, 4, 23, 3}}}, {152, {true, {3, 8, 36, 3}}}};
-  return table;
+  static const std::map<std::int64_t, Depth> kTable = {{14, {true, {1, 1, 1, 1}}},   {18, {false, {2, 2, 2, 2}}},
+                                                       {34, {false, {3, 4, 6, 3}}},  {50, {true, {3, 4, 6, 3}}},
+                                                       {101, {true, {3, 4, 23, 3}}}, {152, {true, {3, 8, 36, 3}}}};
+  return kTable;
 }
 
 struct StageShape {

@@ -37,8 +37,8 @@ Evaluation evaluate(Communicator& comm, Deeplab& net, const SegmentDataset& samp
   GatheredRows<Tensor> shown(std::min(options.num_shown, samples.size()));
   for (const auto& [batch, ids] : tandem::evaluate(comm, loader, std::move(loop))) {
     const Tensor predictions = class_scores(net, batch.images, options.inference).argmax(1);
-    const auto counted = [&](const Tensor& rows) { return rows.narrow(0, 0, ids.num_counted); };
-    matrix.add(counted(batch.targets.labels.to(comm.device())), counted(predictions), kIgnored);
+    const Tensor labels = batch.targets.labels.to(comm.device());
+    matrix.add(labels.narrow(0, 0, ids.num_counted), predictions.narrow(0, 0, ids.num_counted), kIgnored);
     keep_shown(shown, ids, predictions);
   }
   return {.matrix = matrix.reduce(comm), .num_images = samples.size(), .shown = shown.gather(comm)};

@@ -12,9 +12,9 @@ namespace {
 using torch::Tensor;
 
 struct WeightedTerm {
-  const char* name;
-  double weight;
-  SumAndCount value;
+  const char* name = "";
+  double weight = 0;
+  SumAndCount value = {};
 };
 
 // A term with the labels that it needs.

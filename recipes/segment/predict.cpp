@@ -54,7 +54,7 @@ void validate(const PredictMasksOptions& o) {
 }
 
 Tensor as_batch(const Image& image) {
-  const Tensor pixels = torch::empty({1, image.height, image.width, 3}, torch::kUInt8);
+  Tensor pixels = torch::empty({1, image.height, image.width, 3}, torch::kUInt8);
   std::memcpy(pixels.mutable_data_ptr<std::uint8_t>(), image.pixels.data(), image.pixels.size());
   return pixels;
 }

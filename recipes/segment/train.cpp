@@ -24,6 +24,11 @@ bool is_checkpoint_due(const EpochOptions& options, std::int64_t step, std::int6
   return options.chk_interval > 0 && step % (options.chk_interval * steps_per_epoch) == 0;
 }
 
+// Before --val-epoch, the only evaluation is that at the end of the run.
+bool is_too_early(const EpochOptions& options, std::int64_t epoch, const Accelerator& accelerator) {
+  return epoch < options.val_epoch && accelerator.completed_steps() < accelerator.num_steps();
+}
+
 void train(Accelerator& accelerator, const TrainOptions& options) {
   const SegmentSets sets = load_sets(options.data);
   check_class_weights(options.loss, sets.classes.count());
@@ -51,8 +56,7 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
     const bool is_due = optimization.step();
     if (!accelerator.sync_gradients()) continue;
     if (is_checkpoint_due(options.epochs, accelerator.completed_steps(), per_epoch)) accelerator.save_state();
-    const bool is_early = loader.epoch() < options.epochs.val_epoch;
-    if (!is_due || (is_early && accelerator.completed_steps() < accelerator.num_steps())) continue;
+    if (!is_due || is_too_early(options.epochs, loader.epoch(), accelerator)) continue;
     last = evaluate_and_show(accelerator, model, sets.valid, options);
     optimization.record(last->fields(), last->mean_iou());
   }

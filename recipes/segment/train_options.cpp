@@ -16,13 +16,14 @@ TrainOptions demo_options() {
   options.data.crop = 97;
   options.data.augment = {.scale_min = 0.8, .scale_max = 1.25, .blur_share = 0};  // the shapes are small already
   options.model.trunk = {.layers = 18, .width = 16};
-  options.loss = {.l_segs = 1, .l_pseudo = 1, .l_lorm = 0.01, .l_ds = 0.1, .l_dc = 0.1};
+  options.loss = {.l_segs = 0.5, .l_pseudo = 1, .l_lorm = 0.01, .l_ds = 0.05, .l_dc = 0.05};
+  options.loss.class_weights = {0.2, 1, 1, 1};      // nine pixels in ten are background
   options.accelerator.precision = Precision::Fp32;  // the network is too small for casts to pay off
   options.accelerator.batch = {.batch_size = 8, .global_batch = 16};
-  options.accelerator.training.epochs = 12;
+  options.accelerator.training.epochs = 14;
   options.accelerator.training.threads = 1;
   options.optimize.lr = 0.3;
-  options.epochs = {.warmup_epochs = 1, .eval_epochs = 4};
+  options.epochs = {.warmup_epochs = 1, .eval_epochs = 7};
   return options;
 }
 
@@ -63,7 +64,8 @@ void validate(const EpochOptions& o) {
 }
 
 std::vector<GivesWay> gives_way(const TrainOptions&) {
-  return {{.name = "lr", .to = {"init"}}};  // that of a preset is for random weights
+  return {{.name = "lr", .to = {"init"}},  // that of a preset is for random weights
+          {.name = "class-weights", .to = {"data", "classes", "numclasses"}}};
 }
 
 void validate(const TrainOptions& o) {

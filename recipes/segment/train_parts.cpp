@@ -29,7 +29,7 @@ Image image_of(const Tensor& classes) {
 }
 
 Tensor tensor_of(const Image& image) {
-  const Tensor pixels = torch::empty({image.height, image.width, image.channels}, torch::kUInt8);
+  Tensor pixels = torch::empty({image.height, image.width, image.channels}, torch::kUInt8);
   std::memcpy(pixels.mutable_data_ptr<std::uint8_t>(), image.pixels.data(), image.pixels.size());
   return pixels;
 }
