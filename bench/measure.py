@@ -131,6 +131,12 @@ def floor_round(ours: Command, alone: Command) -> Round:
     return Round(median(our["ddp_ms"]), median(slower))
 
 
+def segment_floor_round(ours: Command, alone: Command) -> Round:
+    """The same for the steps of a program that is told by its launcher how many ranks there are."""
+    (our,), pair = results(ours), results(alone, alone)
+    return Round(median(our["step_ms"]), median(map(max, *(process["step_ms"] for process in pair))))
+
+
 def ddp_round(ours: Command, peer: Command) -> Round:
     (our,), (their,) = results(ours), results(peer)
     return Round(median(our["ddp_ms"]), median(their["step_ms"]), abs(our["loss"] - their["loss"]))

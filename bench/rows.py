@@ -8,7 +8,7 @@ from bpe.bpe_texts import gather
 from first_step.dialogues import write_dialogues
 from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, decode_round, distance_round, each, exact_round,
                      first_step_round, floor_round, image_round, image_threads_round, missing_cuda, missing_packages, resident_mb,
-                     results, rouge_round, save_round, seconds, training_round, turns_round)
+                     results, rouge_round, save_round, seconds, segment_floor_round, training_round, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -175,12 +175,19 @@ def segment_step_row(name: str, programs: pathlib.Path, scratch: pathlib.Path, f
                  ours=[str(programs / "segment_step"), "--folder", folder, *flags], peer=[sys.executable, script, folder, *flags, *compiled])
 
 
-def segment_step_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
+def segment_step_rows(tandem: str, programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     """Training steps of res50_ASPP_lorm with all terms of the loss, from the same weights on the same batch, both channels-last."""
     bf16 = ["--device", "cuda:0", "--precision", "bf16", "--warmup", "5", "--steps", "20"]
     large = ["--batch-size", "16", "--crop", "465"]
+    folder, script = str(scratch / "segment-step-2ranks"), str(HERE / "segment_step" / "segment_step_torch.py")
+    alone = [str(programs / "segment_step"), "--folder", folder]
     return [segment_step_row("segment-step", programs, scratch, [], [], peer_name="PyTorch", goal=1, limit=0.95, tolerance=1e-3,
                              missing=missing_packages("safetensors")),
+            # Cost of data parallelism with synchronized batch norm: two ranks, against two independent processes.
+            Bench("segment-step-2ranks", "ms", goal=0.95, limit=0.9, peer_name="two separate processes", round=segment_floor_round,
+                  missing=missing_packages("safetensors"),
+                  prepare=lambda: subprocess.run([sys.executable, script, folder, "--prepare"], check=True),
+                  ours=[tandem, "run", "-q", "--device", "cpu", "-n", "2", *alone], peer=alone),
             segment_step_row("segment-step-bf16", programs, scratch, bf16, large, peer_name="PyTorch", goal=1.15, limit=1, tolerance=0.1,
                              missing=missing_cuda),
             segment_step_row("segment-step-bf16-compiled", programs, scratch, bf16, large, peer_name="torch.compile", goal=1, limit=0.8,
@@ -193,4 +200,4 @@ def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
             *gpt_rows(tandem, programs), *gpt2_rows(programs, "bf16"), *gpt2_rows(programs, "fp16"),
             *exact_rows(tandem, programs), save_row(tandem, programs), bpe_row(programs, scratch), rouge_row(programs),
             *image_rows(programs, scratch), *decode_rows(programs, scratch), *distance_rows(programs),
-            *segment_step_rows(programs, scratch)]
+            *segment_step_rows(tandem, programs, scratch)]

@@ -1,4 +1,5 @@
-// Training steps of res50_ASPP_lorm with all terms of its loss, on one rank. Prints one JSON object.
+// Training steps of res50_ASPP_lorm with all terms of its loss, on one rank, or under a launcher on several, with
+// synchronized batch norm and the same batch on each. Prints one JSON object.
 //
 //   build/bin/bench/segment_step --folder FOLDER, where segment_step_torch.py --prepare has put weights and a batch
 
@@ -72,11 +73,13 @@ Loss loss_of(DistributedDataParallel<Deeplab>& ddp, const Batch& batch) {
 }
 
 Json measure(const SegmentStepOptions& options, const World& world) {
-  Communicator comm = communicator_over(world, torch::Device(options.device), make_solo());
+  Communicator comm =
+      world.size > 1 ? Communicator::join() : communicator_over(world, torch::Device(options.device), make_solo());
   Deeplab model(DeeplabOptions{});
   load_weights(*model, options.folder / "model.safetensors");
   to_channels_last(*model);
   model->to(comm.device());
+  if (world.size > 1) convert_sync_batchnorm(*model, comm);
   DistributedDataParallel<Deeplab> ddp(model, comm);
   ParameterGroup all{.parameters = {}, .weight_decay = 5e-4};
   for (const auto& item : model->named_parameters()) all.parameters.emplace_back(item.key(), item.value());
