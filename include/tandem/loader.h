@@ -66,8 +66,8 @@ void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int6
 //
 // A sample whose `get` throws is an Error of kind Data, thrown by the `next` whose step needs it. With `skip_bad` it is
 // left out instead: the good samples of its batch keep their order, and the batch is filled up by repeating them from
-// the first on, which num_counted does not count. With Tail::Short, as in an evaluation, the batch is shorter instead.
-// What `collate` throws is an Error that names the samples of the batch.
+// the first on, which num_counted does not count. With Tail::Short, as in an evaluation, the batch is shorter instead,
+// or left out. What `collate` throws is an Error that names the samples of the batch.
 template <IsDataset Dataset, class Batch>
 class Loader {
  public:
@@ -102,8 +102,8 @@ class Loader {
     std::vector<LoadedBatch<Batch>> batches;
     for (std::future<Result>& future : step.results) {
       Result result = future.get();
-      detail::skip(skipped_, std::move(result.bad), skip_bad_, result.value.has_value());
-      batches.push_back({std::move(*result.value), std::move(result.samples)});
+      detail::skip(skipped_, std::move(result.bad), skip_bad_, result.value || options().tail == Tail::Short);
+      if (result.value) batches.push_back({std::move(*result.value), std::move(result.samples)});
     }
     given_ = step.end;
     epoch_ = step.epoch;

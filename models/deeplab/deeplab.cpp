@@ -21,7 +21,7 @@ DeeplabOutput DeeplabImpl::forward(const Tensor& images, const Tensor& pseudo) {
     if (!lorm_) {
       fail(ErrorKind::Config, "deeplab: the LoRM loss of a model without LoRM", "make it with lorm = true");
     }
-    output.lorm = lorm_(features.high, pseudo);
+    output.lorm = lorm_(features.high.narrow(0, 0, pseudo.size(0)), pseudo);
   }
   return output;
 }

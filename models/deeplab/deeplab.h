@@ -24,8 +24,8 @@ class DeeplabImpl : public torch::nn::Module {
  public:
   explicit DeeplabImpl(const DeeplabOptions& options);
 
-  // `images` (batch, 3, height, width), normalized. With `pseudo` labels (batch, height, width), which need not be of
-  // the images' size, the LoRM loss too.
+  // `images` (batch, 3, height, width), normalized. With `pseudo` labels (some, height, width) of the first images,
+  // which need not be of their size, the LoRM loss of these too.
   DeeplabOutput forward(const torch::Tensor& images, const torch::Tensor& pseudo = {});
 
   const DeeplabOptions& options() const { return options_; }

@@ -44,12 +44,25 @@ SegmentBatch make_batch(std::vector<SegmentPlanes>&& samples, bool pin) {
                       .near_contour = stack_plane(all, &SegmentPlanes::near_contour, pin)}};
 }
 
-void SegmentBatch::leave_out_from(std::int64_t num_counted) const {
+void SegmentBatch::leave_out_from(std::int64_t num_counted) {
   if (num_counted == images.size(0)) return;
   fill_from(targets.labels, num_counted, kIgnored);
   fill_from(targets.pseudo, num_counted, kIgnored);
   fill_from(targets.near_scribble, num_counted, 0);
   fill_from(targets.near_contour, num_counted, 0);
+}
+
+Tensor tensor_of(const Image& image) {
+  Tensor pixels = torch::empty({image.height, image.width, image.channels}, torch::kUInt8);
+  std::memcpy(pixels.mutable_data_ptr<std::uint8_t>(), image.pixels.data(), image.pixels.size());
+  return pixels;
+}
+
+Image index_image(const Tensor& classes) {
+  const Tensor bytes = classes.to(torch::kUInt8).cpu().contiguous();
+  Image image(static_cast<int>(bytes.size(0)), static_cast<int>(bytes.size(1)), 1);
+  std::memcpy(image.pixels.data(), bytes.const_data_ptr<std::uint8_t>(), image.pixels.size());
+  return image;
 }
 
 PixelTargets SegmentBatch::targets_on(torch::Device device) const {
@@ -60,10 +73,10 @@ PixelTargets SegmentBatch::targets_on(torch::Device device) const {
 }
 
 Tensor normalized(const Tensor& images, torch::Device device, torch::ScalarType type) {
-  const auto options = torch::TensorOptions(type).device(device);
+  const auto options = torch::TensorOptions(type == torch::kDouble ? type : torch::kFloat).device(device);
   const Tensor mean = torch::tensor({123.675, 116.28, 103.53}, options);
   const Tensor deviation = torch::tensor({58.395, 57.12, 57.375}, options);
-  return moved(images, device).to(type).sub_(mean).div_(deviation).permute({0, 3, 1, 2});
+  return moved(images, device).to(mean.scalar_type()).sub_(mean).div_(deviation).to(type).permute({0, 3, 1, 2});
 }
 
 }  // namespace tandem::segment

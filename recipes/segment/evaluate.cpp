@@ -52,14 +52,26 @@ SegmentDataset load_samples(const EvaluateCommandOptions& o, const Segmenter& mo
   }
   if (!o.mask_path.empty()) data.mask_path = o.mask_path;
   if (!o.valid_list.empty()) data.valid_list = o.valid_list;
-  data.dataset = Supervision::ScribbleOnly;
-  const SegmentSets sets = load_sets(data);
-  if (sets.classes.count() != model.classes.count()) {
-    fail(ErrorKind::Data,
-         str(data.data, " has ", sets.classes.count(), " classes, and the model knows ", model.classes.count()),
+  const int num_classes = classes_of(data).count();
+  if (num_classes != model.classes.count()) {
+    fail(ErrorKind::Data, str(data.data, " has ", num_classes, " classes, and the model knows ", model.classes.count()),
          "evaluate on data with the classes that it was trained on");
   }
-  return o.whole ? sets.valid.with_view({}) : sets.valid;
+  const SegmentDataset valid = load_valid(data);
+  return o.whole ? valid.with_view({}) : valid;
+}
+
+// A row for each class of the labels, with the number of pixels that were predicted as each class.
+Json::Array confusion_json(const ConfusionMatrix& matrix) {
+  Json::Array rows;
+  for (std::int64_t label = 0; label < matrix.num_classes(); ++label) {
+    Json::Array row;
+    for (std::int64_t prediction = 0; prediction < matrix.num_classes(); ++prediction) {
+      row.emplace_back(matrix.count(label, prediction));
+    }
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
 }
 
 std::string evaluation_json(const Evaluation& result, const Classes& classes) {
@@ -68,6 +80,8 @@ std::string evaluation_json(const Evaluation& result, const Classes& classes) {
   const std::vector<double> values = result.matrix.iou();
   for (std::size_t i = 0; i < values.size(); ++i) ious.emplace_back(classes.names[i], values[i]);
   json.emplace_back("iou", std::move(ious));
+  json.emplace_back("confusion", confusion_json(result.matrix));
+  if (!result.skipped.empty()) json.emplace_back("skipped", Json::Array(result.skipped.begin(), result.skipped.end()));
   json.emplace_back("baselines", json_of(result.baselines()));
   return str(json_text(json), '\n');
 }
@@ -83,9 +97,11 @@ std::string evaluate_model(Communicator& comm, const EvaluateCommandOptions& o) 
                {.eval_batch = o.whole ? 1 : o.eval_batch, .inference = o.inference, .loader = o.loader}, loop);
   progress.finish();
   if (o.json) return evaluation_json(result, model.classes);
+  std::string skipped;
+  for (const std::string& sample : result.skipped) skipped += str("skipped   ", sample, '\n');
   const double baseline = std::get<double>(result.baselines().front().values.front().second);
   return str("model     ", model.weights, "\nimages    ", result.num_images, ", on ",
-             counted(comm.world().size, "rank"), "\n\n", evaluation_table(result, model.classes),
+             counted(comm.world().size, "rank"), "\n", skipped, "\n", evaluation_table(result, model.classes),
              "baseline: all background has a mean IoU of ", fixed(baseline, 4), '\n');
 }
 

@@ -1,5 +1,7 @@
 #include "recipes/segment/evaluation.h"
 
+#include <tandem/error.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -29,10 +31,8 @@ void keep_shown(GatheredRows<Tensor>& shown, const SampleBatch& batch, const Ten
 
 Evaluation evaluate(Communicator& comm, Deeplab& net, const SegmentDataset& samples, int num_classes,
                     const EvaluateOptions& options, EvaluationOptions loop) {
-  const bool is_gpu = comm.device().is_cuda();
-  Loader loader(
-      samples, evaluation_sampler(samples.size(), options.eval_batch, comm.world()),
-      [is_gpu](std::vector<SegmentPlanes>&& planes) { return make_batch(std::move(planes), is_gpu); }, options.loader);
+  Loader loader(samples, evaluation_sampler(samples.size(), options.eval_batch, comm.world()),
+                batch_maker(comm.device()), options.loader);
   ConfusionMatrix matrix(num_classes);
   GatheredRows<Tensor> shown(std::min(options.num_shown, samples.size()));
   for (const auto& [batch, ids] : tandem::evaluate(comm, loader, std::move(loop))) {
@@ -41,7 +41,24 @@ Evaluation evaluate(Communicator& comm, Deeplab& net, const SegmentDataset& samp
     matrix.add(labels.narrow(0, 0, ids.num_counted), predictions.narrow(0, 0, ids.num_counted), kIgnored);
     keep_shown(shown, ids, predictions);
   }
-  return {.matrix = matrix.reduce(comm), .num_images = samples.size(), .shown = shown.gather(comm)};
+  Evaluation result{
+      .matrix = matrix.reduce(comm), .skipped = gather_skipped(comm, loader.skipped()), .shown = shown.exchange(comm)};
+  result.num_images = samples.size() - std::ssize(result.skipped);
+  if (result.matrix.total() > 0) return result;
+  fail(ErrorKind::Data, str("none of the ", samples.size(), " masks to evaluate on has a pixel with a label"),
+       "check --mask-path and the label_map of --classes");
+}
+
+std::vector<std::string> gather_skipped(Communicator& comm, const std::vector<BadSample>& skipped) {
+  std::string mine;
+  for (const BadSample& sample : skipped) mine += str(sample.name, ": ", sample.reason, '\n');
+  std::vector<std::string> all;
+  for (const std::string& text : comm.all_gather_bytes(mine)) {
+    for (const std::string& line : split(text, '\n')) {
+      if (!line.empty()) all.push_back(line);
+    }
+  }
+  return all;
 }
 
 EventFields Evaluation::fields() const {

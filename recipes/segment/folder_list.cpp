@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "base/text.h"
 
@@ -32,17 +33,20 @@ std::optional<fs::path> first_folder(const fs::path& folder, std::span<const cha
   return std::nullopt;
 }
 
-std::vector<SamplePaths> list_images(const fs::path& folder) {
+namespace {
+
+std::vector<SamplePaths> list_files(const fs::path& folder, const std::function<bool(const fs::path&)>& is_wanted,
+                                    const char* endings) {
   check_folder(folder, "name a folder with images");
   std::vector<SamplePaths> samples;
   constexpr auto kSkip = fs::directory_options::skip_permission_denied;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, kSkip)) {
     const fs::path& file = entry.path();
-    if (!is_image(file) || file.filename().native().starts_with('.') || !entry.is_regular_file()) continue;
+    if (!is_wanted(file) || file.filename().native().starts_with('.') || !entry.is_regular_file()) continue;
     samples.push_back({.stem = file.lexically_relative(folder).replace_extension(), .image = file});
   }
   if (samples.empty()) {
-    fail(ErrorKind::Data, str(folder, " has no images"), "put .jpg or .png files there, or name another folder");
+    fail(ErrorKind::Data, str(folder, " has no ", endings, " files"), "put some there, or name another folder");
   }
   std::ranges::sort(samples, {}, &SamplePaths::stem);
   const auto twice = std::ranges::adjacent_find(samples, {}, &SamplePaths::stem);
@@ -51,6 +55,20 @@ std::vector<SamplePaths> list_images(const fs::path& folder) {
          "rename one of them");
   }
   return samples;
+}
+
+}  // namespace
+
+std::vector<SamplePaths> list_images(const fs::path& folder) { return list_files(folder, is_image, ".jpg or .png"); }
+
+std::vector<SamplePaths> list_masks(const fs::path& folder) {
+  return list_files(
+      folder, [](const fs::path& file) { return file.extension() == ".png"; }, ".png");
+}
+
+std::vector<SamplePaths> list_file_or_folder(const fs::path& path) {
+  if (!fs::is_regular_file(path)) return list_images(path);
+  return {{.stem = path.stem(), .image = path}};
 }
 
 }  // namespace tandem::segment

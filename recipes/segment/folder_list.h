@@ -21,4 +21,10 @@ std::optional<std::filesystem::path> first_folder(const std::filesystem::path& f
 // without the ending. An Error if there are none, or if two have the same stem.
 std::vector<SamplePaths> list_images(const std::filesystem::path& folder);
 
+// The same of the PNG files alone, which masks are.
+std::vector<SamplePaths> list_masks(const std::filesystem::path& folder);
+
+// An image file, or the images of a folder.
+std::vector<SamplePaths> list_file_or_folder(const std::filesystem::path& path);
+
 }  // namespace tandem::segment

@@ -61,10 +61,14 @@ void validate(const InferenceOptions& o) {
   check_range("window", o.window, 0, 65'535);
 }
 
+bool is_single_pass(const InferenceOptions& o) {
+  return o.scales == std::vector<double>{1} && !o.flip && o.window == 0;
+}
+
 Tensor class_scores(Deeplab& net, const Tensor& images, const InferenceOptions& o) {
   const Tensor weight = net->parameters().front();
   const Tensor x = normalized(images, weight.device(), weight.scalar_type());
-  if (o.scales == std::vector<double>{1} && !o.flip && o.window == 0) return net(x).logits;
+  if (is_single_pass(o)) return net(x).logits;
   const auto scaled = [](std::int64_t length, double scale) {
     return std::max<std::int64_t>(1, std::llround(static_cast<double>(length) * scale));
   };

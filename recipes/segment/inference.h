@@ -23,6 +23,9 @@ void visit_fields(InferenceOptions& o, Visitor&& field) {
 }
 void validate(const InferenceOptions& options);
 
+// One pass, whose scores are logits.
+bool is_single_pass(const InferenceOptions& options);
+
 // Scores (batch, classes, height, width) of RGB bytes (batch, height, width, 3), computed on the device and in the type
 // of the weights. They are logits for one pass, and mean probabilities in float32 for several.
 torch::Tensor class_scores(Deeplab& net, const torch::Tensor& images, const InferenceOptions& options = {});

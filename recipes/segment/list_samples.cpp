@@ -159,6 +159,21 @@ class PairLayout {
         images_(fs::path(options.data) / "images"),
         masks_(first_folder(options.data, kMaskFolders).value_or(fs::path(options.data) / "masks")) {
     check_folder(masks_, "put the masks there, as PNG files with the names of the images");
+    const DataOptions usual;
+    check_unused("mask-path", options.mask_path, usual.mask_path);
+    check_unused("train-list", options.train_list, usual.train_list);
+    check_unused("valid-list", options.valid_list, usual.valid_list);
+    const bool has_own_labels = options.train_path != usual.train_path && options.train_path != usual.mask_path;
+    if (has_own_labels) label_folder(options, options.train_path, "--train-path");
+  }
+
+  // Either a folder, or those that are held out.
+  std::vector<SamplePaths> to_evaluate() const {
+    if (const auto valid = first_folder(images_, kValidFolders)) return validation(*valid);
+    const std::vector<SamplePaths> all = validation(images_);
+    std::vector<SamplePaths> held_out;
+    for (const std::int64_t row : split_of(all).held_out) held_out.push_back(all[row]);
+    return held_out;
   }
 
   SampleLists list() const {
@@ -175,6 +190,12 @@ class PairLayout {
   }
 
  private:
+  void check_unused(const char* name, const fs::path& value, const fs::path& usual) const {
+    if (value == usual) return;
+    fail(ErrorKind::Config, str(name, " is ", value, ", which the layout of ", images_, " has no use for"),
+         "leave it out: the folders masks, train and val say it");
+  }
+
   static constexpr std::array<const char*, 2> kMaskFolders = {"masks", "annotations"};
   static constexpr std::array<const char*, 2> kTrainFolders = {"train", "training"};
   static constexpr std::array<const char*, 3> kValidFolders = {"val", "valid", "validation"};
@@ -193,16 +214,20 @@ class PairLayout {
     return samples;
   }
 
+  HeldOutSplit split_of(const std::vector<SamplePaths>& all) const {
+    constexpr std::size_t kLeast = 20;
+    if (all.size() < kLeast) {
+      fail(ErrorKind::Data, str(images_, " has ", all.size(), " images, too few to hold some out"),
+           "give folders images/train and images/val, and the same below masks");
+    }
+    return hold_out(std::ssize(all), images_, "--valid-list");
+  }
+
   SampleLists split() const {
     const std::vector<SamplePaths> train = training(images_);
     const std::vector<SamplePaths> valid = validation(images_);
     SampleLists lists;
-    constexpr std::size_t kLeast = 20;
-    if (train.size() < kLeast) {
-      fail(ErrorKind::Data, str(images_, " has ", train.size(), " images, too few to hold some out"),
-           "give folders images/train and images/val, and the same below masks");
-    }
-    const HeldOutSplit rows = hold_out(std::ssize(train), images_, "--valid-list");
+    const HeldOutSplit rows = split_of(train);
     for (const std::int64_t row : rows.train) lists.train.push_back(train[row]);
     for (const std::int64_t row : rows.held_out) lists.valid.push_back(valid[row]);
     return lists;
@@ -240,6 +265,11 @@ SampleLists list_samples(const DataOptions& options) {
   if (has_pairs(options)) return PairLayout(options).list();
   const VocLayout voc(options);
   return {.train = voc.training(), .valid = voc.validation()};
+}
+
+std::vector<SamplePaths> list_validation(const DataOptions& options) {
+  check_data_folder(options);
+  return has_pairs(options) ? PairLayout(options).to_evaluate() : VocLayout(options).validation();
 }
 
 std::vector<SamplePaths> list_sources(const DataOptions& options) {

@@ -22,6 +22,9 @@ struct SampleLists {
 // Folders, lists and the names in them are checked; the images themselves are not opened.
 SampleLists list_samples(const DataOptions& options);
 
+// Those to evaluate on; nothing of the training samples needs to be there.
+std::vector<SamplePaths> list_validation(const DataOptions& options);
+
 // The training samples with the labels that `dataset` wants, and where their maps belong: for `prepare`.
 std::vector<SamplePaths> list_sources(const DataOptions& options);
 

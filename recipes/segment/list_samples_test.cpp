@@ -142,7 +142,7 @@ TEST_F(ListSamplesTest, OfPairsThatAreIncompleteAreErrors) {
             "");
   std::filesystem::create_directories(few.path() + "/empty");
   EXPECT_EQ(
-      missing_facts(error_of([&] { list_images(few.path() + "/empty"); }), ErrorKind::Data, {"/empty", "no images"}),
+      missing_facts(error_of([&] { list_images(few.path() + "/empty"); }), ErrorKind::Data, {"/empty", ".jpg or .png"}),
       "");
 }
 

@@ -90,7 +90,7 @@ Loss segment_loss(const LossOptions& o, const DeeplabOutput& output, const Pixel
   std::vector<Tensor> counts;
   for (const auto& [name, weight, value] : all) {
     if (weight == 0) continue;
-    terms.push_back({.name = name, .sum = value.sum, .weight = weight});
+    terms.push_back({.name = name, .sum = value.sum, .weight = weight, .min_count = 1});  // crops may have no label
     counts.push_back(value.count.to(torch::kDouble));
   }
   const Tensor host = torch::stack(counts).cpu();  // one synchronization with the device for all of them

@@ -28,9 +28,10 @@ void visit_fields(LossOptions& o, Visitor&& field) {
   field("l-lorm", o.l_lorm, "weight of the LoRM loss");
   field("l-ds", o.l_ds, "weight of the entropy near scribbles");
   field("l-dc", o.l_dc, "weight of the entropy away from the contours of pseudo labels");
-  field("l-dice", o.l_dice, "weight of the Dice loss of the labels");
+  field("l-dice", o.l_dice, "weight of the Dice loss of the labels, of each micro-batch");
   field("label-smooth", o.label_smooth, "label smoothing of the pseudo labels");
-  field("mined-fraction", o.mined_fraction, "fraction of labelled pixels, the hardest, that --l-segs uses; 1: all");
+  field("mined-fraction", o.mined_fraction,
+        "fraction of the labelled pixels of a micro-batch, the hardest, that the cross-entropies use; 1: all");
   field("class-weights", o.class_weights,
         "weight of each class in the cross-entropy of labels and pseudo labels; empty: 1");
 }

@@ -126,8 +126,8 @@ std::string load_pretrained(Deeplab& net, const fs::path& from) {
   const PretrainedWeights fitting = pretrained_weights(net, tensors, from.native());
   load_weights(*net, fitting.weights, {.cast = true, .allow_missing = true});
   std::string text = str(fitting.weights.size(), " tensors of ", from);
-  if (!fitting.left_out.empty()) text += str("; left out: ", some_names(fitting.left_out));
-  if (!fitting.missing.empty()) text += str("; not in it and random: ", some_names(fitting.missing));
+  if (!fitting.left_out.empty()) text += str("; left out, of another shape or unknown: ", some_names(fitting.left_out));
+  if (!fitting.missing.empty()) text += str("; initialized at random: ", some_names(fitting.missing));
   return text;
 }
 

@@ -1,7 +1,6 @@
 #include <tandem/checkpoint.h>
 #include <tandem/error.h>
 
-#include <cstring>
 #include <span>
 
 #include "base/fd.h"
@@ -15,8 +14,8 @@
 #include "recipe/trained_options.h"
 #include "recipes/segment/batch.h"
 #include "recipes/segment/commands.h"
+#include "recipes/segment/folder_list.h"
 #include "recipes/segment/inference.h"
-#include "recipes/segment/list_samples.h"
 #include "recipes/segment/model.h"
 #include "recipes/segment/pictures.h"
 
@@ -53,33 +52,33 @@ void validate(const PredictMasksOptions& o) {
   if (o.images.empty()) fail(ErrorKind::Config, "images is empty", "name a file or a folder: --images photos");
 }
 
-Tensor as_batch(const Image& image) {
-  Tensor pixels = torch::empty({1, image.height, image.width, 3}, torch::kUInt8);
-  std::memcpy(pixels.mutable_data_ptr<std::uint8_t>(), image.pixels.data(), image.pixels.size());
-  return pixels;
-}
-
-Image as_indices(const Tensor& classes) {
-  const Tensor bytes = classes.to(torch::kUInt8).cpu().contiguous();
-  Image image(static_cast<int>(bytes.size(0)), static_cast<int>(bytes.size(1)), 1);
-  std::memcpy(image.pixels.data(), bytes.const_data_ptr<std::uint8_t>(), image.pixels.size());
-  return image;
-}
-
 void save_scores(const fs::path& path, const Tensor& scores, const InferenceOptions& o) {
-  const bool are_logits = o.scales == std::vector<double>{1} && !o.flip && o.window == 0;
-  const Tensor probabilities = are_logits ? scores.softmax(0, torch::kFloat) : scores;
+  const Tensor probabilities = is_single_pass(o) ? scores.softmax(0, torch::kFloat) : scores;
   save_safetensors(path, {{"scores", probabilities.to(torch::kHalf)}});
+}
+
+fs::path mask_path(const PredictMasksOptions& o, const std::string& stem) { return o.output / str(stem, ".png"); }
+
+// An Error if a mask would replace an image.
+void check_masks(const PredictMasksOptions& o, std::span<const SamplePaths> images) {
+  if (fs::is_regular_file(o.output)) {
+    fail(ErrorKind::Config, str("output is ", o.output, ", which is a file"), "name a folder for the masks");
+  }
+  for (const SamplePaths& image : images) {
+    std::error_code missing;
+    if (!fs::equivalent(mask_path(o, image.stem), image.image, missing)) continue;
+    fail(ErrorKind::Config, str("the mask of ", image.image, " would replace it"), "name another folder with --output");
+  }
 }
 
 // "photo.png,375,500": the mask of an image, its height and width.
 std::string write_mask(Segmenter& model, const SamplePaths& paths, const PredictMasksOptions& o) {
   const Image image = read_image(paths.image);
-  const Tensor scores = class_scores(model.net, as_batch(image), o.inference)[0];
-  const Image mask = as_indices(scores.argmax(0));
+  const Tensor scores = class_scores(model.net, tensor_of(image).unsqueeze(0), o.inference)[0];
+  const Image mask = index_image(scores.argmax(0));
   const fs::path stem = o.output / paths.stem;
   fs::create_directories(stem.parent_path());
-  replace_file(stem.native() + ".png", encode_png(mask, model.classes.palette));
+  replace_file(mask_path(o, paths.stem), encode_png(mask, model.classes.palette));
   if (o.overlay) replace_file(stem.native() + ".overlay.jpg", encode_jpeg(overlay(image, mask, model.classes.palette)));
   if (o.scores) save_scores(stem.native() + ".safetensors", scores, o.inference);
   return str(paths.stem, ".png,", mask.height, ',', mask.width);
@@ -96,13 +95,17 @@ std::string key_of(const PredictMasksOptions& o, const Segmenter& model, std::sp
 }
 
 std::string predict_masks(Communicator& comm, const PredictMasksOptions& o) {
-  const std::vector<SamplePaths> images = list_images(o.images);
+  const std::vector<SamplePaths> images = list_file_or_folder(o.images);
+  check_masks(o, images);
   Segmenter model = load_trained(o, comm);
   fs::create_directories(o.output);
-  Prediction prediction(comm, {.num_rows = std::ssize(images),
-                               .output = o.output / kTableFile,
-                               .key = [&] { return key_of(o, model, images); },
-                               .progress = o.progress});
+  Prediction prediction(
+      comm,
+      {.num_rows = std::ssize(images),
+       .output = o.output / kTableFile,
+       .key = [&] { return key_of(o, model, images); },
+       .is_there = [&](const std::string& row) { return fs::exists(o.output / row.substr(0, row.rfind(".png,") + 4)); },
+       .progress = o.progress});
   Sampler sampler = prediction.sampler(/*batch_size=*/1);
   for (const SampleBatch& batch : evaluate(comm, sampler, prediction.rounds())) {
     const std::string row = write_mask(model, images[static_cast<std::size_t>(batch.ids.front())], o);

@@ -2,7 +2,9 @@
 
 #include <tandem/error.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -126,6 +128,18 @@ SegmentSets load_sets(const DataOptions& options) {
   return {.train = {file_source(std::move(lists.train), classes), train},
           .valid = {file_source(std::move(lists.valid), classes), valid},
           .classes = classes};
+}
+
+SegmentDataset load_valid(const DataOptions& options) {
+  if (options.data == kBuiltinShapes) return load_sets(options).valid;
+  return {file_source(list_validation(options), classes_of(options)), SampleView{.crop = options.crop}};
+}
+
+SegmentDataset SegmentDataset::without(std::span<const std::string> stems, const Classes& classes) const {
+  std::vector<SamplePaths> kept;
+  std::ranges::copy_if(source_.paths, std::back_inserter(kept),
+                       [&](const SamplePaths& sample) { return std::ranges::count(stems, sample.stem) == 0; });
+  return {file_source(std::move(kept), classes), view_};
 }
 
 std::vector<BadFile> verify_sets(const SegmentSets& sets, int threads, std::int64_t most_bad) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ class SegmentDataset {
   // Neither cropped nor augmented.
   SegmentPlanes whole(std::int64_t index) const { return source_.read(index); }
 
+  // Without the samples of these names, which are files.
+  SegmentDataset without(std::span<const std::string> stems, const Classes& classes) const;
+
   // The same samples, seen in another way.
   SegmentDataset with_view(const SampleView& view) const { return {source_, view}; }
 
@@ -64,6 +68,9 @@ struct SegmentSets {
 
 // Opens lists and folders and no images.
 SegmentSets load_sets(const DataOptions& options);
+
+// The set to evaluate on alone; nothing of the training set needs to be there.
+SegmentDataset load_valid(const DataOptions& options);
 
 // For --verify: reads every file of both sets. An Error if more than `most_bad` samples cannot be used. Nothing is
 // checked of data that is built in.

@@ -57,8 +57,8 @@ Json number_or_null(const std::optional<double>& number) { return number ? Json(
 }  // namespace
 
 FolderScores score_folders(const fs::path& predictions, const fs::path& truth, const Classes& classes, int threads) {
-  const std::vector<SamplePaths> masks = list_images(truth);
-  const std::vector<MaskPair> pairs = match_by_name(list_images(predictions), masks, truth);
+  const std::vector<SamplePaths> masks = list_masks(truth);
+  const std::vector<MaskPair> pairs = match_by_name(list_masks(predictions), masks, truth);
   const Classes as_stored = numbered_classes(classes.count());
   FolderScores scores{.counts = ConfusionCounts(classes.count()),
                       .num_images = std::ssize(pairs),

@@ -30,9 +30,8 @@ bool is_too_early(const EpochOptions& options, std::int64_t epoch, const Acceler
 }
 
 void train(Accelerator& accelerator, const TrainOptions& options) {
-  const SegmentSets sets = load_sets(options.data);
+  const SegmentSets sets = load_data(accelerator, options);
   check_class_weights(options.loss, sets.classes.count());
-  verify_data(accelerator, sets, options);
   Segmenter model = make_segmenter(accelerator, options, sets.classes);
   choose_batch_norm(accelerator, *model.net, options.sync_bn);
   auto net = accelerator.prepare(model.net);
@@ -46,12 +45,14 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   if (accelerator.is_main_process()) save_description(accelerator.folder() / kModelFolder, model);
 
   std::optional<Evaluation> last;
-  for (const auto& [batch, samples] : batches) {
+  for (const auto& [loaded, samples] : batches) {
     const auto pass = accelerator.accumulate();
+    SegmentBatch batch = loaded;
     batch.leave_out_from(samples.num_counted);
     const PixelTargets targets = batch.targets_on(accelerator.device());
     const DeeplabOutput output =
-        net(normalized(batch.images, accelerator.device()), options.loss.l_lorm > 0 ? targets.pseudo : torch::Tensor());
+        net(normalized(batch.images, accelerator.device()),
+            options.loss.l_lorm > 0 ? targets.pseudo.narrow(0, 0, samples.num_counted) : torch::Tensor());
     accelerator.backward(segment_loss(options.loss, output, targets, samples.num_counted));
     const bool is_due = optimization.step();
     if (!accelerator.sync_gradients()) continue;
@@ -60,7 +61,7 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
     last = evaluate_and_show(accelerator, model, sets.valid, options);
     optimization.record(last->fields(), last->mean_iou());
   }
-  if (const std::string skipped = skipped_text(loader.skipped()); !skipped.empty()) accelerator.print(trim(skipped));
+  print_skipped(accelerator, gather_skipped(accelerator.comm(), loader.skipped()));
   if (!optimization.is_evaluated()) {
     if (accelerator.completed_steps() < accelerator.num_steps()) return accelerator.end_training();  // stopped
     last = evaluate_and_show(accelerator, model, sets.valid, options);

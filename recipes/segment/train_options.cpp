@@ -51,6 +51,7 @@ DeeplabOptions network_options(const ModelOptions& o, std::int64_t num_classes) 
 
 void validate(const SgdSettings& o) {
   check_range("momentum", o.momentum, 0, 1);
+  if (o.momentum == 1) fail(ErrorKind::Config, "momentum is 1, which never forgets", "give less, such as 0.9");
   check_range("weight-decay", o.weight_decay, 0, kMostNumber);
   check_range("trunk-lr", o.trunk_lr, 0, kMostNumber);
   check_range("head-lr", o.head_lr, 0, kMostNumber);

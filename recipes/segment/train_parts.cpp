@@ -1,7 +1,7 @@
 #include "recipes/segment/train_parts.h"
 
 #include <cmath>
-#include <cstring>
+#include <span>
 
 #include "base/fd.h"
 #include "base/machine.h"
@@ -22,18 +22,6 @@ constexpr const char* kSamplesFile = "samples.png";
 constexpr std::int64_t kNumShown = 6;
 constexpr std::int64_t kEnoughImages = 16;  // for the statistics of a batch norm on one rank
 
-Image image_of(const Tensor& classes) {
-  Image image(static_cast<int>(classes.size(0)), static_cast<int>(classes.size(1)), 1);
-  std::memcpy(image.pixels.data(), classes.contiguous().const_data_ptr<std::uint8_t>(), image.pixels.size());
-  return image;
-}
-
-Tensor tensor_of(const Image& image) {
-  Tensor pixels = torch::empty({image.height, image.width, image.channels}, torch::kUInt8);
-  std::memcpy(pixels.mutable_data_ptr<std::uint8_t>(), image.pixels.data(), image.pixels.size());
-  return pixels;
-}
-
 // The evaluated samples of data that is built in have scribbles, too, though nothing learns from them.
 Image scribble_of(const TrainOptions& options, std::int64_t index) {
   const ShapesSample shapes = make_shapes(ShapesSet::Valid, index);
@@ -43,30 +31,41 @@ Image scribble_of(const TrainOptions& options, std::int64_t index) {
   return crop_centre(planes, options.data.crop).labels;
 }
 
-Image samples_sheet(const Segmenter& model, const SegmentDataset& valid, const std::vector<Tensor>& predictions,
-                    const TrainOptions& options) {
+Image samples_sheet(const Segmenter& model, const SegmentDataset& valid,
+                    std::span<const RowOfSample<Tensor>> predictions, const TrainOptions& options) {
   const auto picture = [&](const Image& indices) { return coloured(indices, model.classes.palette); };
   std::vector<std::vector<Image>> rows;
-  for (std::int64_t i = 0; i < std::ssize(predictions); ++i) {
-    const SegmentPlanes sample = valid.get(i, {});
+  for (const auto& [id, prediction] : predictions) {
+    const SegmentPlanes sample = valid.get(id, {});
     std::vector<Image>& row = rows.emplace_back();
     row.push_back(sample.image);
-    if (options.data.data == kBuiltinShapes) row.push_back(picture(scribble_of(options, i)));
+    if (options.data.data == kBuiltinShapes) row.push_back(picture(scribble_of(options, id)));
     row.push_back(picture(sample.labels));
-    row.push_back(picture(image_of(predictions[static_cast<std::size_t>(i)])));
+    row.push_back(picture(index_image(prediction)));
   }
   return contact_sheet(rows);
 }
 
 }  // namespace
 
-void verify_data(Accelerator& accelerator, const SegmentSets& sets, const TrainOptions& options) {
+SegmentSets load_data(Accelerator& accelerator, const TrainOptions& options) {
+  SegmentSets sets = load_sets(options.data);
+  if (options.data.verify) {
+    const int threads = std::max(1, usable_cores() / accelerator.world().local_size);
+    std::vector<std::string> stems;
+    for (const BadFile& file : verify_sets(sets, threads, options.loader.skip_bad)) {
+      accelerator.print(str("unreadable ", file.reason));
+      stems.push_back(file.stem);
+    }
+    accelerator.print(str("verified   every file was read; ", stems.size(), " cannot be used"));
+    if (!stems.empty()) {
+      sets.train = sets.train.without(stems, sets.classes);
+      sets.valid = sets.valid.without(stems, sets.classes);
+    }
+  }
   accelerator.print(str("data       ", counted(sets.train.size(), "image"), " to train on, ", sets.valid.size(),
                         " to evaluate on, ", sets.classes.count(), " classes"));
-  if (!options.data.verify || !accelerator.is_main_process()) return;
-  const std::vector<BadFile> bad = verify_sets(sets, usable_cores(), options.loader.skip_bad);
-  for (const BadFile& file : bad) accelerator.print(str("unreadable ", file.reason));
-  accelerator.print(str("verified   every file was read; ", bad.size(), " cannot be used"));
+  return sets;
 }
 
 Segmenter make_segmenter(Accelerator& accelerator, const TrainOptions& options, const Classes& classes) {
@@ -113,9 +112,7 @@ OptimizeOptions optimize_options(Accelerator& accelerator, const TrainOptions& o
 
 Loader<SegmentDataset, SegmentBatch> make_loader(Accelerator& accelerator, const SegmentDataset& samples,
                                                  const LoaderOptions& options) {
-  const bool is_gpu = accelerator.device().is_cuda();
-  return {samples, accelerator.sampler(samples.size()),
-          [is_gpu](std::vector<SegmentPlanes>&& planes) { return make_batch(std::move(planes), is_gpu); }, options};
+  return {samples, accelerator.sampler(samples.size()), batch_maker(accelerator.device()), options};
 }
 
 Evaluation evaluate_and_show(Accelerator& accelerator, Segmenter& model, const SegmentDataset& valid,
@@ -132,10 +129,8 @@ Evaluation evaluate_and_show(Accelerator& accelerator, Segmenter& model, const S
   return result;
 }
 
-std::string skipped_text(const std::vector<BadSample>& skipped) {
-  std::string text;
-  for (const BadSample& sample : skipped) text += str("skipped    ", sample.name, ": ", sample.reason, '\n');
-  return text;
+void print_skipped(Accelerator& accelerator, const std::vector<std::string>& skipped) {
+  for (const std::string& sample : skipped) accelerator.print(str("unreadable ", sample));
 }
 
 }  // namespace tandem::segment

@@ -17,8 +17,9 @@ namespace tandem::segment {
 
 // The parts of a training run, set up before its first step. Every rank calls these.
 
-// Says how much data there is. If --verify asks for it, the first rank reads every file of both sets.
-void verify_data(Accelerator& accelerator, const SegmentSets& sets, const TrainOptions& options);
+// Loads the sets and says how large they are. If --verify asks for it, every rank reads every file, and those that
+// cannot be used, at most --skip-bad of them, are left out.
+SegmentSets load_data(Accelerator& accelerator, const TrainOptions& options);
 
 // With the weights of --init, or random ones, in channels-last memory.
 Segmenter make_segmenter(Accelerator& accelerator, const TrainOptions& options, const Classes& classes);
@@ -40,7 +41,7 @@ Loader<SegmentDataset, SegmentBatch> make_loader(Accelerator& accelerator, const
 Evaluation evaluate_and_show(Accelerator& accelerator, Segmenter& model, const SegmentDataset& valid,
                              const TrainOptions& options);
 
-// The samples that --skip-bad left out, if there are any.
-std::string skipped_text(const std::vector<BadSample>& skipped);
+// Every rank calls it: prints the samples that were left out.
+void print_skipped(Accelerator& accelerator, const std::vector<std::string>& skipped);
 
 }  // namespace tandem::segment

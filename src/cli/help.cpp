@@ -27,8 +27,8 @@ std::string top_help() {
   std::string text(kHelpText);
   for (const Command& command : all_commands()) text += help_row(command.name, command.summary);
   const std::vector<std::string> programs = list_programs();
-  if (!programs.empty()) text += "\nprograms (tandem-NAME, beside tandem or on PATH):\n";
-  for (const std::string& program : programs) text += help_row(program, str("`tandem ", program, " --help`"));
+  if (!programs.empty())
+    text += str("\nprograms: ", join(programs, ", "), " (tandem-NAME, beside tandem or on PATH)\n");
   return text + "\nErrors are one sentence and a hint; the exit code shows their kind (docs/errors.md).\n";
 }
 

@@ -48,16 +48,16 @@ BatchFacts facts_of(const StepKey& key, const SampleBatch& samples) {
           .samples = samples};
 }
 
-std::optional<std::string> complaint_of(const std::function<void()>& body) {
+std::optional<Complaint> complaint_of(const std::function<void()>& body) {
   try {
     body();
     return std::nullopt;
   } catch (const Error& error) {
-    return error.message();
+    return Complaint{error.message(), error.hint()};
   } catch (const std::exception& error) {
-    return error.what();
+    return Complaint{error.what()};
   } catch (...) {
-    return "unknown exception";
+    return Complaint{"unknown exception"};
   }
 }
 
@@ -96,7 +96,8 @@ void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int6
       fail(ErrorKind::Data,
            str(sentence_of(sample),
                allowed == 0 ? "" : str("; ", allowed, " samples were skipped before, the maximum of --skip-bad")),
-           "repair or remove it, or let each rank skip up to N such samples with --skip-bad N");
+           str(sample.hint.empty() ? "repair or remove it" : sample.hint,
+               ", or let each rank skip up to N such samples with --skip-bad N"));
     }
     skipped.push_back(std::move(sample));
   }

@@ -10,10 +10,13 @@ namespace tandem {
 namespace {
 
 // The rows of the first rank's draft, on every rank.
-std::vector<DraftRow> share(Communicator& comm, const std::optional<Draft>& draft) {
+std::vector<DraftRow> share(Communicator& comm, const std::optional<Draft>& draft,
+                            const std::function<bool(const std::string&)>& is_there) {
   Json::Array mine;
   if (draft) {
-    for (const auto& [index, text] : draft->rows()) mine.emplace_back(Json::Array{index, text});
+    for (const auto& [index, text] : draft->rows()) {
+      if (!is_there || is_there(text)) mine.emplace_back(Json::Array{index, text});
+    }
   }
   const Json all = parse_json(comm.all_gather_bytes(json_text(mine)).front(), "rank 0");
   std::vector<DraftRow> rows;
@@ -28,7 +31,7 @@ Prediction::Prediction(Communicator& comm, const PredictionOptions& options)
     : comm_(comm), loop_(options.loop), progress_(options.progress, comm.world()), known_(options.num_rows) {
   if (options.output.empty()) return;
   if (comm.world().is_main()) draft_.emplace(options.output, options.key(), options.num_rows);
-  for (const auto& [index, text] : share(comm, draft_)) known_.restore(index, text);
+  for (const auto& [index, text] : share(comm, draft_, options.is_there)) known_.restore(index, text);
   if (known_.num_known() > 0) {
     progress_.log(str("continuing: ", known_.num_known(), " of ", known_.num_rows(), " rows are already written"));
   }

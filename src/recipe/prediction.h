@@ -23,6 +23,7 @@ struct PredictionOptions {
   std::int64_t num_rows = 0;
   std::filesystem::path output = {};      // its Draft makes the prediction resumable; empty: no draft
   std::function<std::string()> key = {};  // of the Draft; called on the first rank
+  std::function<bool(const std::string& row)> is_there = {};  // whether what a row of the Draft names still exists
   ProgressOptions progress = {.progress = false};
   EvaluationOptions loop = {};  // of rounds(), except after_round
 };

@@ -125,7 +125,7 @@ TEST(D15, TheMetricIsThatOfAllRanks) {
       const SegmentDataset valid = load_sets(data).valid;
       const Evaluation result = evaluate(comm, net, valid, 4, {.eval_batch = 3, .num_shown = 2});
       std::cout << str("step 0: ", result.mean_iou(), ' ', result.matrix.accuracy(), ' ', result.matrix.total(), ' ',
-                       result.shown[1].sum().item<std::int64_t>())
+                       result.shown[1].row.sum().item<std::int64_t>())
                 << std::endl;
     });
   };

@@ -107,10 +107,17 @@ class Folders(SegmentTest):
         self.assertEqual(table[0], "mask,height,width")
         self.assertEqual(len(table), 18)
 
+        # An image is never replaced by its mask.
+        self.assertEqual(self.segment("predict", "--from", "runs/voc", "--images", voc / "SegmentationClassAug", "--output",
+                                      voc / "SegmentationClassAug", "--device", "cpu").returncode, 3, "masks would replace the input")
+        self.run_well("predict", "--from", "runs/voc", "--images", voc / "JPEGImages" / "train_3.jpg", "--output", "one", "--device", "cpu")
+        self.assertEqual((self.folder / "one/train_3.png").read_bytes(), (self.folder / "masks/train_3.png").read_bytes())
+
         # Any two folders of masks can be compared; a folder equals itself.
         score = self.result("score", voc / "SegmentationClassAug", voc / "SegmentationClassAug", "--numclasses", 4)
         self.assertEqual(score["mean_iou"], 1)
         self.assertEqual(score["pixel_accuracy"], 1)
+        self.assertEqual(self.result("score", "masks", voc / "SegmentationClassAug", "--numclasses", 4)["images"], 17, "overlays are no masks")
 
     def test_of_masks_predicted_have_the_score_of_the_evaluation(self):
         voc = self.write_voc()
@@ -160,6 +167,54 @@ class Folders(SegmentTest):
         (voc / "ImageSets/SegmentationAug/train.txt").write_text("")
         refused(("train.txt",))
         refused(("missing",), "--data", "missing")
+
+
+class Bad(SegmentTest):
+    def test_files_are_skipped_counted_and_named(self):
+        voc = self.write_voc()
+        image, mask = voc / "JPEGImages/train_3.jpg", voc / "SegmentationClassAug/valid_1.png"
+        for file in (image, mask):
+            file.write_bytes(file.read_bytes()[:200])
+        train = ("train", "--data", voc, "--numclasses", 4, *SMALL, "--batch-size", 2, "--epochs", 1)
+        for verify in ((), ("--verify",)):
+            result = self.result(*train, "--skip-bad", 2, *verify, "--name", f"run{len(verify)}")
+            self.assertEqual(result["images"], 4)
+            log = self.log_of(f"run{len(verify)}")
+            self.assertIn("train_3.jpg", log)
+        for whole in ((), ("--whole",)):
+            result = self.result("evaluate", "--from", "runs/run0", "--skip-bad", 1, *whole, "--device", "cpu")
+            self.assertEqual((result["images"], len(result["skipped"])), (4, 1))
+            self.assertIn("valid_1", result["skipped"][0])
+            self.assertEqual(sum(map(sum, result["confusion"])), 4 * (96 if whole else 65) ** 2)
+
+    def test_class_numbers_get_the_hint_of_what_is_wrong(self):
+        voc = self.write_voc()
+        result = self.segment("train", "--data", voc, "--numclasses", 2, *SHORT)
+        self.assertIn("2 classes", result.stderr)
+        self.assertNotIn("repair or remove it", result.stderr)
+
+    def test_steps_without_a_label_are_steps(self):
+        voc = self.write_voc()
+        (self.folder / "none.yaml").write_text("names: [a, b, c, d]\nlabel_map: [others=ignored]\n")
+        result = self.segment("train", "--data", voc, "--classes", "none.yaml", *SHORT)
+        self.assertIn("none of the 5 masks to evaluate on has a pixel with a label", result.stderr)
+
+    def test_evaluation_needs_no_training_data(self):
+        voc = self.write_voc()
+        self.run_well("train", "--data", voc, "--numclasses", 4, *SHORT, "--name", "run")
+        shutil.rmtree(voc / "pascal_2012_scribble")
+        (voc / "ImageSets/SegmentationAug/train.txt").unlink()
+        self.assertEqual(self.result("evaluate", "--from", "runs/run", "--device", "cpu")["images"], 5)
+
+    def test_flags_without_use_in_a_layout_are_refused(self):
+        voc = self.write_voc()
+        (self.folder / "pairs").mkdir()
+        shutil.copytree(voc / "JPEGImages", self.folder / "pairs/images")
+        shutil.copytree(voc / "SegmentationClassAug", self.folder / "pairs/masks")
+        for flag in ("--mask-path", "--train-path", "--train-list"):
+            result = self.segment("train", "--data", "pairs", "--numclasses", 4, *SHORT, flag, "typo")
+            self.assertNotEqual(result.returncode, 0, flag)
+            self.assertIn("typo", result.stderr)
 
 
 class Guide(SegmentTest):

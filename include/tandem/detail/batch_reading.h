@@ -19,14 +19,20 @@ struct BadSample {
   std::int64_t index = 0;
   std::string name;  // empty if the dataset has no names
   std::string reason;
+  std::string hint = {};
 
   friend bool operator==(const BadSample&, const BadSample&) = default;
 };
 
 namespace detail {
 
-// The message of the exception that `body` throws, if it throws one.
-std::optional<std::string> complaint_of(const std::function<void()>& body);
+struct Complaint {
+  std::string reason;
+  std::string hint = {};
+};
+
+// The message of the exception that `body` throws, if it throws one, and the hint of an Error.
+std::optional<Complaint> complaint_of(const std::function<void()>& body);
 
 // What `collate` throws, it throws as an Error that names the samples too. Not enough memory stays as it is.
 void collate_named(const std::function<void()>& collate, const std::function<std::vector<std::string>()>& samples);
@@ -83,7 +89,8 @@ class BatchReading {
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       const std::int64_t id = wanted_.ids[i];
       if (complaints_[i]) {
-        result.bad.push_back({.index = id, .name = name_of(dataset_, id), .reason = *complaints_[i]});
+        const auto& [reason, hint] = *complaints_[i];
+        result.bad.push_back({.index = id, .name = name_of(dataset_, id), .reason = reason, .hint = hint});
         continue;
       }
       ids.push_back(id);
@@ -116,7 +123,7 @@ class BatchReading {
   SampleBatch wanted_;
   bool is_filled_;
   std::vector<std::optional<Sample>> samples_;
-  std::vector<std::optional<std::string>> complaints_;
+  std::vector<std::optional<Complaint>> complaints_;
   std::atomic<std::size_t> num_left_;
   std::packaged_task<Result()> make_{[this] { return make(); }};
 };
