@@ -39,9 +39,9 @@ struct LossTerm {
   double min_count = 0;
 };
 
-// The loss of a micro-batch as named terms, the same ones on every rank. If terms have different counts, every rank must
-// have a micro-batch. With one micro-batch per rank and step, the counts are added up over ranks before the backward
-// pass; with several, or in exact mode, each count needs a backward pass of its own.
+// The loss of a micro-batch as named terms, the same ones on every rank. If terms have different counts, every rank
+// must have a micro-batch. With one micro-batch per rank and step, the counts are added up over ranks before the
+// backward pass; with several, or in exact mode, each count needs a backward pass of its own.
 struct Loss {
   Loss(const LossSum& loss)  // NOLINT(google-explicit-constructor): a loss of one term is a loss
       : terms{{.name = "loss", .sum = loss.sum, .count = static_cast<double>(loss.count)}}, work(loss.work) {}

@@ -20,10 +20,10 @@ TrainOptions demo_options() {
   options.loss.class_weights = {0.2, 1, 1, 1};      // nine pixels in ten are background
   options.accelerator.precision = Precision::Fp32;  // the network is too small for casts to pay off
   options.accelerator.batch = {.batch_size = 8, .global_batch = 16};
-  options.accelerator.training.epochs = 14;
+  options.accelerator.training.epochs = 20;
   options.accelerator.training.threads = 1;
   options.optimize.lr = 0.3;
-  options.epochs = {.warmup_epochs = 1, .eval_epochs = 7};
+  options.epochs = {.warmup_epochs = 1, .eval_epochs = 10};
   return options;
 }
 

@@ -49,7 +49,7 @@ class Shapes(SegmentTest):
     def test_are_learned_from_scribbles_on_two_ranks(self):
         words = ("train", "--preset", "demo", "--nproc", 2, "--name", "demo")
         result = self.result(*words)
-        self.assertGreaterEqual(result["mean_iou"], 0.45)  # 0.59 and 0.68 with two seeds
+        self.assertGreaterEqual(result["mean_iou"], 0.5)
         self.assertLess(result["baselines"]["all_background"]["mean_iou"], 0.25)
         self.assertTrue((self.folder / "runs/demo/samples.png").read_bytes().startswith(b"\x89PNG"))
         log = self.log_of("demo")
