@@ -74,7 +74,8 @@ RunPlan second_epoch() {
 }
 
 StepEnd step_end(double loss, std::chrono::nanoseconds exposed = 0ns) {
-  return {.result = {.loss = loss, .count = 500, .work = 500, .norm = 0.5}, .lr = 0.001, .epoch = 1, .exposed = exposed};
+  return {
+      .result = {.loss = loss, .count = 500, .work = 500, .norm = 0.5}, .lr = 0.001, .epoch = 1, .exposed = exposed};
 }
 
 // Replaces what differs between runs and machines by placeholders.

@@ -13,7 +13,8 @@ int main(int, char** argv) {
   tandem::RunMonitor monitor(comm, argv[1], {}, tandem::Precision::Fp32);
   monitor.begin({.batch = tandem::plan_batch({}, 1), .model = {}, .first_step = first, .num_steps = last});
   for (std::int64_t step = first + 1; step <= last; ++step) {
-    monitor.end_step({.result = {.loss = static_cast<double>(step) / 2, .count = 8, .work = 8, .norm = 0.5}, .lr = 0.25});
+    monitor.end_step(
+        {.result = {.loss = static_cast<double>(step) / 2, .count = 8, .work = 8, .norm = 0.5}, .lr = 0.25});
   }
   monitor.log({{"loss", 2.5}}, "validation");
   monitor.end({});
