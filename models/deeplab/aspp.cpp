@@ -25,7 +25,9 @@ AsppImpl::AsppImpl(const AsppOptions& o) {
 Tensor AsppImpl::forward(const Tensor& x) {
   std::vector<Tensor> parts;
   for (std::size_t i = 0; i + 1 < branches_.size(); ++i) parts.push_back(branches_[i](x));
-  const Tensor mean = branches_.back()(x.mean({2, 3}, /*keepdim=*/true));
+  // Permuted, so that its gradient has the layout of the others.
+  const Tensor pooled = x.permute({0, 2, 3, 1}).mean({1, 2}, /*keepdim=*/true).permute({0, 3, 1, 2});
+  const Tensor mean = branches_.back()(pooled);
   // Expanded in the layout of the others, or the result would have another one.
   parts.push_back(mean.expand_as(parts.front()).contiguous(parts.front().suggest_memory_format()));
   return project_(torch::cat(parts, 1));

@@ -2,6 +2,8 @@
 
 #include <tandem/error.h>
 
+#include "models/deeplab/resize_map.h"
+
 namespace tandem {
 
 using torch::Tensor;

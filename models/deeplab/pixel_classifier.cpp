@@ -2,13 +2,11 @@
 
 #include <torch/nn/modules/container/modulelist.h>
 
+#include "models/deeplab/resize_map.h"
+
 namespace tandem {
 
 using torch::Tensor;
-
-Tensor resized_like(const Tensor& map, const Tensor& other, bool align_corners) {
-  return at::upsample_bilinear2d(map, other.sizes().slice(2), align_corners);
-}
 
 PixelClassifierImpl::PixelClassifierImpl(const DeeplabOptions& o, const ResnetImpl& trunk)
     : kind_(o.head), dropout_(o.dropout) {
@@ -63,7 +61,7 @@ Tensor PixelClassifierImpl::forward(const ResnetFeatures& features) {
 
 Tensor PixelClassifierImpl::forward_v3(const Tensor& features) {
   const Tensor x = torch::dropout(aspp_(features), dropout_, is_training());
-  return last_(norm_(conv_(x)).relu_());
+  return last_(norm_->forward_with(conv_(x), Activation::Relu));
 }
 
 Tensor PixelClassifierImpl::forward_v3_plus(const ResnetFeatures& features) {

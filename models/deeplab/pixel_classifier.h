@@ -13,9 +13,6 @@
 
 namespace tandem {
 
-// Resizes (batch, channels, height, width) to the height and width of another tensor.
-torch::Tensor resized_like(const torch::Tensor& map, const torch::Tensor& other, bool align_corners);
-
 // Features to logits, at the size of the features or, for DeepLabV3+, at stride 4. The ASPP is the module "0", as in
 // torchvision; a DeepLabV3 head has all names of torchvision.
 class PixelClassifierImpl : public torch::nn::Module {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kernels/no_autocast.h"
@@ -35,6 +36,13 @@ struct UnitRows {
   Tensor unit;
 };
 
+// Followed by zeros, so that a matrix with a column for each row has aligned rows: without, cuBLAS takes five times as
+// long in 16 bits.
+Tensor aligned(const Tensor& rows) {
+  const std::int64_t missing = rows.is_cuda() ? -rows.size(0) & 7 : 0;
+  return missing == 0 ? rows : torch::constant_pad_nd(rows, {0, 0, 0, missing});
+}
+
 void add_matrix_product(const Tensor& sum, const Tensor& left, const Tensor& right) {
   if (sum.scalar_type() == left.scalar_type()) {
     sum.addmm_(left, right);
@@ -46,7 +54,8 @@ void add_matrix_product(const Tensor& sum, const Tensor& left, const Tensor& rig
 // The attention of the foreground of one image.
 class Attention {
  public:
-  Attention(const Tensor& query, const Tensor& key, Tensor x) : query_(query), key_(key), x_(std::move(x)) {}
+  Attention(const Tensor& query, const Tensor& key, const Tensor& x)
+      : query_(query), key_(aligned(key)), x_(aligned(x)), num_keys_(x.size(0)) {}
 
   // For each query, the average of x.
   Tensor averages() const {
@@ -66,18 +75,20 @@ class Attention {
     for_blocks([&](std::int64_t begin, std::int64_t count) {
       const Tensor rows = grad.narrow(0, begin, count);
       const Tensor attention = matrix(begin, count);
-      add_matrix_product(x_grad, attention.t(), rows);
+      add_matrix_product(x_grad, attention.narrow(1, 0, num_keys_).t(), rows);
       const Tensor score_grad =
           rows.mm(x_.t()).sub_(dots.narrow(0, begin, count)).mul_(attention);  // of the softmax's input
       query_grad.narrow(0, begin, count).copy_(score_grad.mm(key_.unit));
       add_matrix_product(key_grad, score_grad.t(), query_.unit.narrow(0, begin, count));
     });
-    return {query_.backward(query_grad), key_.backward(key_grad.to(key_.unit.scalar_type()))};
+    return {query_.backward(query_grad), key_.backward(key_grad.to(key_.unit.scalar_type())).narrow(0, 0, num_keys_)};
   }
 
  private:
   Tensor matrix(std::int64_t begin, std::int64_t count) const {
-    return query_.unit.narrow(0, begin, count).mm(key_.unit.t()).softmax(1);
+    const Tensor scores = query_.unit.narrow(0, begin, count).mm(key_.unit.t());
+    scores.narrow(1, num_keys_, scores.size(1) - num_keys_).fill_(-std::numeric_limits<double>::infinity());
+    return scores.softmax(1);
   }
 
   template <class Body>
@@ -90,6 +101,7 @@ class Attention {
   UnitRows query_;
   UnitRows key_;
   Tensor x_;
+  std::int64_t num_keys_;  // without the zeros that follow
 };
 
 // The foreground positions of each image, which lie one after the other in `rows`.

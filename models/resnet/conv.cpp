@@ -2,10 +2,23 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 namespace tandem {
 
 using torch::Tensor;
+
+namespace {
+
+// With `count` more rows of zeros.
+Tensor with_zeros(const Tensor& rows, std::int64_t count) {
+  if (count == 0 || !rows.defined()) return rows;
+  std::vector<std::int64_t> sides(2 * rows.dim());  // of the last dimension first, before and behind
+  sides.back() = count;
+  return torch::constant_pad_nd(rows, sides);
+}
+
+}  // namespace
 
 ConvImpl::ConvImpl(const ConvOptions& options) : options_(options) {
   const double deviation = std::sqrt(2.0 / static_cast<double>(options.kernel * options.kernel * options.outputs));
@@ -17,15 +30,17 @@ ConvImpl::ConvImpl(const ConvOptions& options) : options_(options) {
 Tensor ConvImpl::forward(const Tensor& x) {
   const std::int64_t padding = options_.dilation * (options_.kernel / 2);
   const std::int64_t dilation = prefers_onednn(x) ? 2 : options_.dilation;
-  Tensor y = torch::conv2d(x, weight, bias, options_.stride, padding, dilation);
+  const std::int64_t missing = x.is_cuda() ? -options_.outputs & 7 : 0;  // tensor cores take multiples of 8
+  Tensor y =
+      torch::conv2d(x, with_zeros(weight, missing), with_zeros(bias, missing), options_.stride, padding, dilation);
   num_flops_ = 2.0 * static_cast<double>(weight.numel() * y.size(2) * y.size(3));
-  return y;
+  return missing == 0 ? y : y.narrow(1, 0, options_.outputs).contiguous(y.suggest_memory_format());
 }
 
-// On one thread, torch leaves a 1x1 convolution in float to BLAS, which takes twice as long as oneDNN. It uses oneDNN
-// for dilated convolutions; of a single pixel, the dilation means nothing.
+// On one thread, torch leaves a 1x1 convolution in float to MKL, which takes twice as long as oneDNN on processors of
+// other makers than its own. It uses oneDNN for dilated convolutions; of a single pixel, the dilation means nothing.
 bool ConvImpl::prefers_onednn(const Tensor& x) const {
-  return options_.kernel == 1 && x.is_cpu() && x.scalar_type() == torch::kFloat;
+  return options_.kernel == 1 && x.is_cpu() && x.scalar_type() == torch::kFloat && !__builtin_cpu_is("intel");
 }
 
 ConvNormImpl::ConvNormImpl(const ConvOptions& options, const ConvNormOptions& norm)
@@ -34,8 +49,7 @@ ConvNormImpl::ConvNormImpl(const ConvOptions& options, const ConvNormOptions& no
       has_relu_(norm.has_relu) {}
 
 Tensor ConvNormImpl::forward(const Tensor& x) {
-  Tensor y = norm_(conv_(x));
-  return has_relu_ ? y.relu_() : y;  // batch norm does not need its output for the backward pass
+  return norm_->forward_with(conv_(x), has_relu_ ? Activation::Relu : Activation::None);
 }
 
 double conv_flops(const torch::nn::Module& module) {

@@ -29,7 +29,7 @@ ResnetImpl::ResnetImpl(const ResnetOptions& options) : is_ceil_(options.stride_i
 }
 
 ResnetFeatures ResnetImpl::forward(const Tensor& images) {
-  Tensor x = bn1_(conv1_(images)).relu_();
+  Tensor x = bn1_->forward_with(conv1_(images), Activation::Relu);
   x = torch::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1, /*dilation=*/1, is_ceil_);
   ResnetFeatures features;
   features.low = run(stages_[0], std::move(x));

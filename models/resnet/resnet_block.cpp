@@ -34,12 +34,10 @@ void ResnetBlockImpl::add(const ConvOptions& options) {
 }
 
 Tensor ResnetBlockImpl::forward(const Tensor& x) {
+  const Tensor shortcut = downsample_ ? downsample_(x) : x;
   Tensor y = x;
-  for (std::size_t i = 0; i < convs_.size(); ++i) {
-    y = norms_[i](convs_[i](y));
-    if (i + 1 < convs_.size()) y.relu_();
-  }
-  return y.add_(downsample_ ? downsample_(x) : x).relu_();
+  for (std::size_t i = 0; i + 1 < convs_.size(); ++i) y = norms_[i]->forward_with(convs_[i](y), Activation::Relu);
+  return norms_.back()->forward_with(convs_.back()(y), Activation::Relu, shortcut);
 }
 
 }  // namespace tandem

@@ -80,11 +80,8 @@ void validate(const TrainOptions& o) {
 }
 
 TrainOptions preset_options(Preset preset) {
-  switch (preset) {
-    case Preset::Demo: return demo_options();
-    case Preset::Guide: return guide_options();
-    case Preset::None: break;
-  }
+  if (preset == Preset::Demo) return demo_options();
+  if (preset == Preset::Guide) return guide_options();
   return {};
 }
 

@@ -14,6 +14,8 @@ namespace tandem::summarize {
 namespace {
 
 struct SampleOptions : TrainedOptions {
+  SampleOptions() { ranks.nproc = 1; }  // more would have nothing to do
+
   std::string dialogue = {};
   std::int64_t count = 1;
   GenerateOptions generate = {};
@@ -50,11 +52,9 @@ std::string sample(Communicator& comm, const SampleOptions& o) {
 }  // namespace
 
 RecipeCommand sample_command() {
-  SampleOptions defaults;
-  defaults.ranks.nproc = 1;  // more ranks would have nothing to do
   return {.name = "sample",
           .about = "summarize one dialogue from standard input",
-          .run = worker_command(sample, defaults),
+          .run = worker_command<SampleOptions>(sample),
           .examples = {"tandem summarize sample --from runs/latest < dialogue.txt",
                        "tandem summarize sample --dialogue 'Ann: Tea? Ben: Yes.' --temperature 0.8 --count 5"}};
 }

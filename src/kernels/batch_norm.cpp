@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/text.h"
+#include "kernels/fused_norm.h"
+#include "kernels/held_gather.h"
 
 namespace tandem {
 
@@ -54,6 +56,8 @@ Tensor moments(const Tensor& input) {
 }
 
 struct JoinedMoments {
+  Tensor unbiased_var() const { return var * (count / (count - 1)); }
+
   Tensor mean;
   Tensor var;
   Tensor count;
@@ -72,10 +76,13 @@ JoinedMoments join_moments(const Tensor& ranks) {
   return {mean, var, count};
 }
 
-struct HeldGather : torch::CustomClassHolder {
-  explicit HeldGather(StatisticsGather function) : gather(std::move(function)) {}
-  StatisticsGather gather;
-};
+// The moments over all ranks.
+JoinedMoments gather_moments(const StatisticsGather& gather, const Tensor& own, std::int64_t num_values) {
+  const JoinedMoments joined = join_moments(gather(own));
+  // Reading the total synchronizes with the device. It can only be too small if every rank has at most one value.
+  if (num_values <= 1) check_values(joined.count.item<std::int64_t>(), "over all ranks");
+  return joined;
+}
 
 using OptionalTensor = std::optional<Tensor>;
 
@@ -93,7 +100,7 @@ class JoinedNorm : public torch::autograd::Function<JoinedNorm> {
     const auto type = joined.mean.scalar_type();
     context->save_for_backward(
         {input, weight.value_or(Tensor()), joined.mean, (joined.var + eps).rsqrt_(), joined.count});
-    context->saved_data["gather"] = c10::IValue::make_capsule(c10::make_intrusive<HeldGather>(gather));
+    context->saved_data["gather"] = HeldGather::hold(gather);
     return at::batch_norm(input, cast(weight, type), cast(bias, type), joined.mean, joined.var, /*training=*/false,
                           /*momentum=*/0, eps, /*cudnn_enabled=*/false);
   }
@@ -113,8 +120,8 @@ class JoinedNorm : public torch::autograd::Function<JoinedNorm> {
 
     Tensor input_grad, weight_grad, bias_grad;
     if (context->needs_input_grad(0)) {
-      const auto held = c10::static_intrusive_pointer_cast<HeldGather>(context->saved_data["gather"].toCapsule());
-      const Tensor means = held->gather(torch::cat({grad_sum, product_sum})).sum(0) / count;
+      const StatisticsGather& gather = HeldGather::of(context->saved_data["gather"]);
+      const Tensor means = gather(torch::cat({grad_sum, product_sum})).sum(0) / count;
       const Tensor mean_grad = means.narrow(0, 0, mean.numel());
       const Tensor slope = means.narrow(0, mean.numel(), mean.numel()) * inv_std.square();
       const Tensor scale = weight.defined() ? inv_std * weight : inv_std;
@@ -140,9 +147,19 @@ void BatchNormImpl::_check_input_dim(const Tensor& input) {
        "the second dimension of the input must be its channels");
 }
 
-Tensor BatchNormImpl::forward(const Tensor& input) {
+Tensor BatchNormImpl::forward_with(const Tensor& input, Activation activation, const Tensor& shortcut) {
   _check_input_dim(input);
-  return gather_ && is_training() ? forward_joined(input) : forward_alone(input);
+  if (fuses(input, activation, shortcut)) return forward_fused(input, activation, shortcut);
+  // Batch norm does not need its output for the backward pass.
+  Tensor output = gather_ && is_training() ? forward_joined(input) : forward_alone(input);
+  if (shortcut.defined()) output.add_(shortcut);
+  if (activation == Activation::Relu) output.relu_();
+  return activation == Activation::Silu ? at::silu(output) : output;
+}
+
+bool BatchNormImpl::fuses(const Tensor& input, Activation activation, const Tensor& shortcut) const {
+  return is_training() && can_fuse_norm(input) && !(activation == Activation::Silu && shortcut.defined()) &&
+         (!running_mean.defined() || running_mean.scalar_type() == torch::kFloat);
 }
 
 Tensor BatchNormImpl::forward_alone(const Tensor& input) {
@@ -160,16 +177,34 @@ Tensor BatchNormImpl::forward_joined(const Tensor& input) {
   JoinedMoments joined;
   {
     const torch::NoGradGuard no_graph;
-    joined = join_moments(gather_(moments(input.to(at::toOpMathType(input.scalar_type())))));
-    // Reading the total synchronizes with the device. It can only be too small if every rank has at most one value.
-    if (values_per_channel(input) <= 1) check_values(joined.count.item<std::int64_t>(), "over all ranks");
-    if (is_tracking()) {
-      const double factor = count_batch();
-      running_mean.mul_(1 - factor).add_(joined.mean, factor);
-      running_var.mul_(1 - factor).add_(joined.var * (joined.count / (joined.count - 1)), factor);
-    }
+    joined =
+        gather_moments(gather_, moments(input.to(at::toOpMathType(input.scalar_type()))), values_per_channel(input));
+    track(joined.mean, joined.unbiased_var());
   }
   return JoinedNorm::apply(input, if_defined(weight), if_defined(bias), joined, options.eps(), gather_);
+}
+
+Tensor BatchNormImpl::forward_fused(const Tensor& input, Activation activation, const Tensor& shortcut) {
+  BatchStatistics statistics;
+  if (gather_) {
+    const torch::NoGradGuard no_graph;
+    const JoinedMoments joined = gather_moments(gather_, batch_moments(input), values_per_channel(input));
+    track(joined.mean, joined.unbiased_var());
+    statistics = {joined.mean, (joined.var + options.eps()).rsqrt_(), joined.count};
+  } else {
+    check_values(values_per_channel(input), "in this batch");
+    RunningStatistics running;
+    if (is_tracking()) running = {running_mean, running_var, count_batch()};
+    statistics = batch_statistics(input, options.eps(), running);
+  }
+  return fused_norm(input, shortcut, {weight, bias}, statistics, activation, gather_);
+}
+
+void BatchNormImpl::track(const Tensor& mean, const Tensor& unbiased_var) {
+  if (!is_tracking()) return;
+  const double factor = count_batch();
+  running_mean.mul_(1 - factor).add_(mean, factor);
+  running_var.mul_(1 - factor).add_(unbiased_var, factor);
 }
 
 // Recomputation must not update the running statistics a second time.

@@ -23,9 +23,9 @@ int run_commands(const CommandTable& table, const std::vector<std::string>& word
 // first rank is printed.
 template <HasFields Options, class Body>
 requires std::invocable<Body, Accelerator&, const Options&> || std::invocable<Body, Communicator&, const Options&>
-    CommandRun worker_command(Body body, Options defaults = {}) {
-  return [body, defaults](const std::vector<std::string>& words, std::size_t first_flag, const ProgramText& program) {
-    Options options = defaults;
+    CommandRun worker_command(Body body) {
+  return [body](const std::vector<std::string>& words, std::size_t first_flag, const ProgramText& program) {
+    Options options;
     const CommandWords command{words, first_flag};
     if constexpr (std::invocable<Body, Accelerator&, const Options&>) {
       return run_worker(command, program, options, [&](Accelerator& accelerator) { body(accelerator, options); });

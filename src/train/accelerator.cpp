@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "monitor/numbers.h"
 #include "train/accelerator_run.h"
+#include "train/convolutions.h"
 #include "train/rank_facts.h"
 #include "train/run_files.h"
 
@@ -27,6 +28,7 @@ Accelerator::Accelerator(const AcceleratorOptions& options, const RunPlace& plac
 Accelerator::Accelerator(Communicator comm, const AcceleratorOptions& options, const RunPlace& place)
     : run_(new Run(std::move(comm), options, place)) {
   torch::manual_seed(options.training.seed);
+  choose_convolutions();
 }
 Accelerator::~Accelerator() = default;
 
