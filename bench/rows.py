@@ -169,15 +169,15 @@ def decode_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
 
 def segment_step_row(name: str, programs: pathlib.Path, scratch: pathlib.Path, flags: Command, shape: Command, **others) -> Bench:
     folder, script = str(scratch / name), str(HERE / "segment_step" / "segment_step_torch.py")
-    compiled = ["--compile"] if others["peer_name"] == "torch.compile" else []
+    peer_flags = [flag for flag, word in (("--compile", "compile"), ("--autotune", "benchmark")) if word in others["peer_name"]]
     return Bench(name, "ms", round=training_round, **others,
                  prepare=lambda: subprocess.run([sys.executable, script, folder, "--prepare", *shape], check=True),
-                 ours=[str(programs / "segment_step"), "--folder", folder, *flags], peer=[sys.executable, script, folder, *flags, *compiled])
+                 ours=[str(programs / "segment_step"), "--folder", folder, *flags], peer=[sys.executable, script, folder, *flags, *peer_flags])
 
 
 def segment_step_rows(tandem: str, programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     """Training steps of res50_ASPP_lorm with all terms of the loss, from the same weights on the same batch, both channels-last."""
-    bf16 = ["--device", "cuda:0", "--precision", "bf16", "--warmup", "5", "--steps", "20"]
+    gpu = ["--device", "cuda:0", "--warmup", "5", "--steps", "20"]
     large = ["--batch-size", "16", "--crop", "465"]
     folder, script = str(scratch / "segment-step-2ranks"), str(HERE / "segment_step" / "segment_step_torch.py")
     alone = [str(programs / "segment_step"), "--folder", folder]
@@ -188,10 +188,11 @@ def segment_step_rows(tandem: str, programs: pathlib.Path, scratch: pathlib.Path
                   missing=missing_packages("safetensors"),
                   prepare=lambda: subprocess.run([sys.executable, script, folder, "--prepare"], check=True),
                   ours=[tandem, "run", "-q", "--device", "cpu", "-n", "2", *alone], peer=alone),
-            segment_step_row("segment-step-bf16", programs, scratch, bf16, large, peer_name="PyTorch", goal=1.15, limit=1, tolerance=0.1,
-                             missing=missing_cuda),
-            segment_step_row("segment-step-bf16-compiled", programs, scratch, bf16, large, peer_name="torch.compile", goal=1, limit=0.8,
-                             tolerance=0.1, missing=missing_cuda)]
+            *(segment_step_row(f"segment-step-{precision}{suffix}", programs, scratch, [*gpu, "--precision", precision], large,
+                               peer_name=name, goal=goal, limit=limit, tolerance=tolerance, missing=missing_cuda)
+              for precision, tolerance in (("bf16", 0.1), ("fp16", 0.35))  # in fp16 one side may skip the first step
+              for suffix, name, goal, limit in (("", "PyTorch", 1.15, 1), ("-autotuned", "PyTorch, cudnn.benchmark", 1.15, 1),
+                                                ("-compiled", "torch.compile, cudnn.benchmark", 1, 0.8)))]
 
 
 def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:

@@ -17,6 +17,7 @@
 #include "models/deeplab/pixel_losses.h"
 #include "models/deeplab/weights.h"
 #include "run_bench.h"
+#include "train/convolutions.h"
 #include "train/rank_facts.h"
 
 namespace tandem::bench {
@@ -73,6 +74,7 @@ Loss loss_of(DistributedDataParallel<Deeplab>& ddp, const Batch& batch) {
 }
 
 Json measure(const SegmentStepOptions& options, const World& world) {
+  choose_convolutions();  // as the Accelerator
   Communicator comm =
       world.size > 1 ? Communicator::join() : communicator_over(world, torch::Device(options.device), make_solo());
   Deeplab model(DeeplabOptions{});

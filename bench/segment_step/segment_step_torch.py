@@ -1,6 +1,6 @@
 """The peer of segment_step/main.cpp: the same network, weights, batch, losses and optimizer in PyTorch, channels-last.
 
-Usage: segment_step_torch.py FOLDER [--prepare] [--device cuda:0 --precision bf16 --compile]. With --prepare, the folder gets weights
+Usage: segment_step_torch.py FOLDER [--prepare] [--device cuda:0 --precision bf16 --compile --autotune]. With --prepare, the folder gets weights
 and a batch.
 """
 
@@ -102,11 +102,13 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--autotune", action="store_true", help="torch.backends.cudnn.benchmark")
     args = parser.parse_args()
     if args.prepare:
         prepare(args.folder, args.batch_size, args.crop)
         return
     torch.set_num_threads(1)
+    torch.backends.cudnn.benchmark = args.autotune
     model: torch.nn.Module = Deeplab("aspp", CLASSES, layers=50, width=64)
     model.load_state_dict(load_file(args.folder / "model.safetensors"))
     model = model.to(args.device, memory_format=torch.channels_last)
