@@ -122,7 +122,7 @@ void Exchange::advance(Operation& operation, std::uint64_t max_chunks) {
 
 // False until all ranks have posted, and after the slots were reused.
 bool Exchange::find_buffers(Operation& operation) {
-  std::vector<std::byte*> buffers;
+  places_.clear();
   for (int rank = 0; rank < board_.num_ranks(); ++rank) {
     const auto posting = board_.posting(rank, operation.number);
     if (posting && !posting->agrees_with(operation.posting)) {
@@ -133,14 +133,14 @@ bool Exchange::find_buffers(Operation& operation) {
       fail_everywhere({.message = str("comm: rank ", rank, " posted a buffer outside of its shared memory"),
                        .hint = "something has overwritten the shared memory of the run; start it again"});
     }
-    buffers.push_back(regions_[rank].data() + posting->offset);
+    places_.push_back(regions_[rank].data() + posting->offset);
   }
-  if (buffers.size() < regions_.size()) return false;
-  operation.buffers = std::move(buffers);
+  if (places_.size() < regions_.size()) return false;
+  operation.buffers = places_;
   return true;
 }
 
-void Exchange::run_chunk(const Operation& operation, std::uint64_t chunk) const {
+void Exchange::run_chunk(const Operation& operation, std::uint64_t chunk) {
   const Posting& posting = operation.posting;
   const Cut cut = tandem::cut(posting, board_.num_ranks(), options_.chunk_bytes);
   const std::uint64_t section = chunk / cut.chunks_per_section;
@@ -148,14 +148,14 @@ void Exchange::run_chunk(const Operation& operation, std::uint64_t chunk) const 
   const std::uint64_t count = std::min(cut.chunk_elements, posting.count - begin);
   const std::size_t size = element_size(posting.type);
 
-  std::vector<std::byte*> places = operation.buffers;
-  for (std::byte*& place : places) place += (section * posting.count + begin) * size;
+  places_ = operation.buffers;
+  for (std::byte*& place : places_) place += (section * posting.count + begin) * size;
   switch (posting.collective) {
-    case Collective::AllReduce: return reduce(posting.type, posting.op, posting.divisor, places, places, count);
+    case Collective::AllReduce: return reduce(posting.type, posting.op, posting.divisor, places_, places_, count);
     case Collective::ReduceScatter:
-      return reduce(posting.type, posting.op, posting.divisor, places, {&places[section], 1}, count);
-    case Collective::AllGather: return copy_from(section, places, count * size);
-    case Collective::Broadcast: return copy_from(static_cast<std::size_t>(posting.root), places, count * size);
+      return reduce(posting.type, posting.op, posting.divisor, places_, {&places_[section], 1}, count);
+    case Collective::AllGather: return copy_from(section, places_, count * size);
+    case Collective::Broadcast: return copy_from(static_cast<std::size_t>(posting.root), places_, count * size);
     case Collective::Barrier: return;
   }
 }

@@ -60,7 +60,7 @@ class Exchange {
 
   void advance(Operation& operation, std::uint64_t max_chunks);
   bool find_buffers(Operation& operation);
-  void run_chunk(const Operation& operation, std::uint64_t chunk) const;
+  void run_chunk(const Operation& operation, std::uint64_t chunk);
   void finish_up_to(std::uint64_t number);
   void complete(Operation& operation);
   bool is_done(const Operation& operation) const { return board_.is_done(operation.number, operation.num_chunks); }
@@ -77,7 +77,8 @@ class Exchange {
   std::uint64_t next_ = 0;
   bool has_failed_ = false;
   std::unique_ptr<std::atomic<bool>> is_busy_ = std::make_unique<std::atomic<bool>>(false);
-  std::deque<Operation> queue_;  // posted, not known to be finished
+  std::deque<Operation> queue_;     // posted, not known to be finished
+  std::vector<std::byte*> places_;  // one per rank; kept, since allocating it takes longer than a small sum
 };
 
 }  // namespace tandem
