@@ -446,7 +446,7 @@ TEST(Config, RefusesTwoSettingsWithOneFlag) {
   SameShortName config;
   const Error error = error_of([&] { load_config(config, Args(), kSampleProgram); });
   EXPECT_EQ(error.kind(), ErrorKind::Internal);
-  EXPECT_TRUE(says(error.message(), {"sample", ": x "}));
+  EXPECT_TRUE(says(error.message(), {"sample", "-x"}));
 }
 
 TEST(Config, PrintsHelpEvenWhereDefaultsAreNotValid) {

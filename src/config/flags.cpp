@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "config/fields.h"
@@ -14,38 +15,63 @@ namespace {
 
 std::string dashed(const std::string& name) { return str(name.size() == 1 ? "-" : "--", name); }
 
-// The names of an option for CLI11, with dashes and with underscores; "!--no-x" turns a switch off.
-std::string option_names(const Field& field) {
-  std::vector<std::string> names;
-  for (const std::string& name : flag_names(field)) {
-    names.push_back(name);
-    if (!name.starts_with("--")) continue;
-    const std::string word = name.substr(2);
-    const std::string underscored = replace_all(word, "-", "_");
-    if (underscored != word) names.push_back(str("--", underscored));
-    if (field.shape == ValueShape::Switch) names.push_back(str("!--no-", word));
-    if (field.shape == ValueShape::Switch && underscored != word) names.push_back(str("!--no_", underscored));
+// A field with the names of its option for CLI11, with dashes and with underscores; "!--no-x" turns a switch off.
+struct KnownFlag {
+  explicit KnownFlag(const Field& described) : field(&described) {
+    for (const std::string& name : flag_names(described)) {
+      names.push_back(name);
+      if (!name.starts_with("--")) continue;
+      const std::string word = name.substr(2);
+      const std::string underscored = replace_all(word, "-", "_");
+      if (underscored != word) names.push_back(str("--", underscored));
+      if (described.shape == ValueShape::Switch) names.push_back(str("!--no-", word));
+      if (described.shape == ValueShape::Switch && underscored != word) names.push_back(str("!--no_", underscored));
+    }
   }
-  return join(names, ",");
+
+  // Whether a word may be this flag: with its value, or without.
+  bool is_in(std::string_view word) const {
+    return std::ranges::any_of(names, [&](std::string_view name) {
+      if (name.starts_with('!')) name.remove_prefix(1);
+      return word.starts_with(name);
+    });
+  }
+
+  const Field* field;
+  std::vector<std::string> names = {};
+};
+
+std::vector<KnownFlag> known_flags(std::span<const Field> fields, const ProgramText& program) {
+  std::vector<KnownFlag> known;
+  std::set<std::string_view> names;
+  for (const Field& field : fields) known.emplace_back(field);
+  for (const KnownFlag& flag : known) {
+    for (const std::string& name : flag.names) {
+      if (names.insert(name).second) continue;
+      fail(ErrorKind::Internal, str(program.name, ": two settings have the same flag: ", name),
+           "rename one of them or remove its short name");
+    }
+  }
+  return known;
 }
 
-CLI::Option* add_option(CLI::App& app, const Field& field) {
-  const std::string names = option_names(field);
+CLI::Option* add_option(CLI::App& app, const KnownFlag& flag) {
+  const Field& field = *flag.field;
+  const std::string names = join(flag.names, ",");
   CLI::Option* option = field.shape == ValueShape::Switch ? app.add_flag(names) : app.add_option(names)->expected(1);
   return option->multi_option_policy(field.repeated ? CLI::MultiOptionPolicy::TakeAll
                                                     : CLI::MultiOptionPolicy::TakeLast);
 }
 
-bool is_known(const std::string& flag, std::span<const Field> fields, bool is_switch) {
-  return std::ranges::any_of(fields, [&](const Field& field) {
-    const std::vector<std::string> names = split(option_names(field), ',');
-    return (field.shape == ValueShape::Switch) == is_switch && std::ranges::count(names, flag) > 0;
+bool is_known(const std::string& word, std::span<const KnownFlag> known, bool is_switch) {
+  return std::ranges::any_of(known, [&](const KnownFlag& flag) {
+    return (flag.field->shape == ValueShape::Switch) == is_switch && std::ranges::count(flag.names, word) > 0;
   });
 }
 
 // Splits --name=value in two, up to the first word that is not a flag. CLI11 treats an empty value as missing and takes
 // the next word instead; for -n=2 it takes "=2".
-std::vector<std::string> split_values(std::span<const std::string> args, std::span<const Field> fields,
+std::vector<std::string> split_values(std::span<const std::string> args, std::span<const KnownFlag> known,
                                       const ProgramText& program) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < args.size(); ++i) {
@@ -55,11 +81,11 @@ std::vector<std::string> split_values(std::span<const std::string> args, std::sp
       words.insert(words.end(), args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
       return words;
     }
-    if (has_value && args[i].ends_with('=') && is_known(flag, fields, true)) {
+    if (has_value && args[i].ends_with('=') && is_known(flag, known, true)) {
       fail(ErrorKind::Usage, str(program.name, ": ", args[i], " has no value"),
            str("say ", flag, ", or ", flag, "=false"));
     }
-    if (!is_known(flag, fields, false)) {
+    if (!is_known(flag, known, false)) {
       words.push_back(args[i]);
       continue;
     }
@@ -121,25 +147,28 @@ namespace {
 // Up to the first argument.
 GivenFlags parse_leading_flags(std::span<const Field> fields, std::span<const std::string> args,
                                const ProgramText& program) {
+  const std::vector<KnownFlag> known = known_flags(fields, program);
   CLI::App app;
   app.set_help_flag();
   app.prefix_command();
-  std::vector<CLI::Option*> options;
+  std::vector<CLI::Option*> options(fields.size());
   try {
-    for (const Field& field : fields) options.push_back(add_option(app, field));
-    std::vector<std::string> words = split_values(args, fields, program);
+    // Only those that are there: CLI11 compares each option with all others, which takes longer than the rest.
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const bool is_given = std::ranges::any_of(args, [&](const std::string& word) { return known[i].is_in(word); });
+      if (is_given) options[i] = add_option(app, known[i]);
+    }
+    std::vector<std::string> words = split_values(args, known, program);
     std::ranges::reverse(words);
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     fail_parse(error, program);
-  } catch (const CLI::ConstructionError& error) {
-    fail(ErrorKind::Internal, str(program.name, ": two settings have the same flag: ", error.what()),
-         "rename one of them or remove its short name");
   }
   GivenFlags given{.flags = {}, .rest = app.remaining()};
   check_rest(given.rest, fields, program);
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (options[i]->count() > 0) given.flags.push_back({.field = i, .texts = options[i]->results()});
+    if (options[i] != nullptr && options[i]->count() > 0)
+      given.flags.push_back({.field = i, .texts = options[i]->results()});
   }
   return given;
 }
