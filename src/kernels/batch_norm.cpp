@@ -78,7 +78,7 @@ JoinedMoments join_moments(const Tensor& ranks) {
 
 // The moments over all ranks.
 JoinedMoments gather_moments(const StatisticsGather& gather, const Tensor& own, std::int64_t num_values) {
-  const JoinedMoments joined = join_moments(gather(own));
+  JoinedMoments joined = join_moments(gather(own));
   // Reading the total synchronizes with the device. It can only be too small if every rank has at most one value.
   if (num_values <= 1) check_values(joined.count.item<std::int64_t>(), "over all ranks");
   return joined;

@@ -70,7 +70,7 @@ struct KernelParameters {
 Tensor moments_of(const Tensor& x, const Tensor& inv_std, double eps, const RunningStatistics& running) {
   const Rows rows(x);
   const Tensor sums = rows.block_sums(x);
-  const Tensor moments = torch::empty({2 * rows.channels + 1}, sums.options());
+  Tensor moments = torch::empty({2 * rows.channels + 1}, sums.options());
   rows.program.launch("sum_values", rows.shape, rows.device, data(x), rows.count, rows.channels, data(sums));
   rows.program.launch("finish_moments", rows.per_channel(), rows.device, data(x), data(sums), rows.num_blocks(),
                       rows.count, rows.channels, data(moments), data(inv_std), static_cast<float>(eps),
@@ -85,7 +85,7 @@ class FusedNorm : public torch::autograd::Function<FusedNorm> {
                         const StatisticsGather& gather) {
     const Rows rows(x);
     const KernelParameters parameters{data(statistics.mean), data(statistics.inv_std), data(weight), data(bias)};
-    const Tensor y = torch::empty_like(x);
+    Tensor y = torch::empty_like(x);
     rows.program.launch("normalize", rows.shape, rows.device, data(x), shortcut ? data(*shortcut) : nullptr, parameters,
                         rows.count, rows.channels, activation, data(y));
     context->save_for_backward(
