@@ -5,7 +5,8 @@ namespace tandem {
 using torch::Tensor;
 
 Classified::Classified(const Tensor& logits) {
-  const bool is_last = logits.is_contiguous(at::MemoryFormat::ChannelsLast) && !logits.is_contiguous();
+  const bool is_last =
+      logits.is_cuda() && logits.is_contiguous(at::MemoryFormat::ChannelsLast) && !logits.is_contiguous();
   values = is_last ? logits.permute({0, 2, 3, 1}) : logits;
   dim = is_last ? 3 : 1;
 }

@@ -8,7 +8,8 @@ namespace tandem {
 
 constexpr std::int64_t kUnlabelled = 255;
 
-// Logits with the classes in the dimension in which they lie, so that no other layout has to be made.
+// Logits with the classes in the dimension in which they lie, so that no other layout has to be made; on a CPU, whose
+// loops are over neighbouring pixels, in the second.
 struct Classified {
   explicit Classified(const torch::Tensor& logits);
 

@@ -1,5 +1,6 @@
 #include "models/resnet/conv.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -28,13 +29,19 @@ ConvImpl::ConvImpl(const ConvOptions& options) : options_(options) {
 }
 
 Tensor ConvImpl::forward(const Tensor& x) {
-  const std::int64_t padding = options_.dilation * (options_.kernel / 2);
-  const std::int64_t dilation = prefers_onednn(x) ? 2 : options_.dilation;
+  const bool is_centre = has_centre_alone(x);
+  const Tensor used = is_centre ? weight.narrow(2, options_.kernel / 2, 1).narrow(3, options_.kernel / 2, 1) : weight;
+  const std::int64_t padding = is_centre ? 0 : options_.dilation * (options_.kernel / 2);
+  const std::int64_t dilation = prefers_onednn(x) ? 2 : is_centre ? 1 : options_.dilation;
   const std::int64_t missing = x.is_cuda() ? -options_.outputs & 7 : 0;  // tensor cores take multiples of 8
-  Tensor y =
-      torch::conv2d(x, with_zeros(weight, missing), with_zeros(bias, missing), options_.stride, padding, dilation);
-  num_flops_ = 2.0 * static_cast<double>(weight.numel() * y.size(2) * y.size(3));
+  Tensor y = torch::conv2d(x, with_zeros(used, missing), with_zeros(bias, missing), options_.stride, padding, dilation);
+  num_flops_ = 2.0 * static_cast<double>(used.numel() * y.size(2) * y.size(3));
   return missing == 0 ? y : y.narrow(1, 0, options_.outputs).contiguous(y.suggest_memory_format());
+}
+
+// Whether all weights but those in the centre meet only padding.
+bool ConvImpl::has_centre_alone(const Tensor& x) const {
+  return options_.kernel == 3 && options_.dilation >= std::max(x.size(2), x.size(3));
 }
 
 // On one thread, torch leaves a 1x1 convolution in float to MKL, which takes twice as long as oneDNN on processors of

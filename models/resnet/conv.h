@@ -32,6 +32,7 @@ class ConvImpl : public torch::nn::Module {
   torch::Tensor weight, bias;
 
  private:
+  bool has_centre_alone(const torch::Tensor& x) const;
   bool prefers_onednn(const torch::Tensor& x) const;
 
   ConvOptions options_;
