@@ -158,6 +158,12 @@ def turns_round(both: Command, _: Command) -> Round:
     return Round(median(result["ddp_ms"]), median(result["alone_ms"]))
 
 
+def evaluation_round(both: Command, _: Command) -> Round:
+    """Batches of an evaluation, against the forward passes in them."""
+    (result,) = results(both)
+    return Round(median(result["evaluation_ms"]), median(result["forward_ms"]))
+
+
 def exact_round(both: Command, _: Command) -> Round:
     (result,) = results(both)
     return Round(median(result["exact_ms"]), median(result["usual_ms"]))

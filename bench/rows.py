@@ -6,8 +6,8 @@ import sys
 
 from bpe.bpe_texts import gather
 from first_step.dialogues import write_dialogues
-from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, decode_round, distance_round, each, exact_round,
-                     first_step_round, floor_round, image_round, image_threads_round, missing_cuda, missing_packages, resident_mb,
+from measure import (Bench, Command, all_reduce_round, bpe_round, ddp_round, decode_round, distance_round, each, evaluation_round,
+                     exact_round, first_step_round, floor_round, image_round, image_threads_round, missing_cuda, missing_packages, resident_mb,
                      results, rouge_round, save_round, seconds, segment_floor_round, training_round, turns_round)
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -167,29 +167,34 @@ def decode_rows(programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     ]
 
 
-def segment_step_row(name: str, programs: pathlib.Path, scratch: pathlib.Path, flags: Command, shape: Command, **others) -> Bench:
+def segment_row(name: str, programs: pathlib.Path, scratch: pathlib.Path, flags: Command, shape: Command, **others) -> Bench:
     folder, script = str(scratch / name), str(HERE / "segment_step" / "segment_step_torch.py")
     peer_flags = [flag for flag, word in (("--compile", "compile"), ("--autotune", "benchmark")) if word in others["peer_name"]]
-    return Bench(name, "ms", round=training_round, **others,
+    return Bench(name, "ms", **{"round": training_round, **others},
                  prepare=lambda: subprocess.run([sys.executable, script, folder, "--prepare", *shape], check=True),
                  ours=[str(programs / "segment_step"), "--folder", folder, *flags], peer=[sys.executable, script, folder, *flags, *peer_flags])
 
 
-def segment_step_rows(tandem: str, programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
+def segment_rows(tandem: str, programs: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
     """Training steps of res50_ASPP_lorm with all terms of the loss, from the same weights on the same batch, both channels-last."""
     gpu = ["--device", "cuda:0", "--warmup", "5", "--steps", "20"]
     large = ["--batch-size", "16", "--crop", "465"]
     folder, script = str(scratch / "segment-step-2ranks"), str(HERE / "segment_step" / "segment_step_torch.py")
     alone = [str(programs / "segment_step"), "--folder", folder]
-    return [segment_step_row("segment-step", programs, scratch, [], [], peer_name="PyTorch", goal=1, limit=0.95, tolerance=1e-3,
-                             missing=missing_packages("safetensors")),
+    # Cost of the metric: the classes of a batch, counted in a confusion matrix.
+    metric = {"peer_name": "the forward pass alone", "goal": 0.98, "limit": 0.95, "round": evaluation_round}
+    return [segment_row("segment-step", programs, scratch, [], [], peer_name="PyTorch", goal=1, limit=0.95, tolerance=1e-3,
+                        missing=missing_packages("safetensors")),
             # Cost of data parallelism with synchronized batch norm: two ranks, against two independent processes.
             Bench("segment-step-2ranks", "ms", goal=0.95, limit=0.9, peer_name="two separate processes", round=segment_floor_round,
                   missing=missing_packages("safetensors"),
                   prepare=lambda: subprocess.run([sys.executable, script, folder, "--prepare"], check=True),
                   ours=[tandem, "run", "-q", "--device", "cpu", "-n", "2", *alone], peer=alone),
-            *(segment_step_row(f"segment-step-{precision}{suffix}", programs, scratch, [*gpu, "--precision", precision], large,
-                               peer_name=name, goal=goal, limit=limit, tolerance=tolerance, missing=missing_cuda)
+            segment_row("segment-evaluate", programs, scratch, ["--evaluate"], [], **metric, missing=missing_packages("safetensors")),
+            segment_row("segment-evaluate-bf16", programs, scratch, [*gpu, "--precision", "bf16", "--evaluate"], large, **metric,
+                        missing=missing_cuda),
+            *(segment_row(f"segment-step-{precision}{suffix}", programs, scratch, [*gpu, "--precision", precision], large,
+                          peer_name=name, goal=goal, limit=limit, tolerance=tolerance, missing=missing_cuda)
               for precision, tolerance in (("bf16", 0.1), ("fp16", 0.35))  # in fp16 one side may skip the first step
               for suffix, name, goal, limit in (("", "PyTorch", 1.15, 1), ("-autotuned", "PyTorch, cudnn.benchmark", 1.15, 1),
                                                 ("-compiled", "torch.compile, cudnn.benchmark", 1, 0.8)))]
@@ -201,4 +206,4 @@ def all_rows(build: pathlib.Path, scratch: pathlib.Path) -> list[Bench]:
             *gpt_rows(tandem, programs), *gpt2_rows(programs, "bf16"), *gpt2_rows(programs, "fp16"),
             *exact_rows(tandem, programs), save_row(tandem, programs), bpe_row(programs, scratch), rouge_row(programs),
             *image_rows(programs, scratch), *decode_rows(programs, scratch), *distance_rows(programs),
-            *segment_step_rows(tandem, programs, scratch)]
+            *segment_rows(tandem, programs, scratch)]

@@ -1,5 +1,5 @@
 // Training steps of res50_ASPP_lorm with all terms of its loss, on one rank, or under a launcher on several, with
-// synchronized batch norm and the same batch on each. Prints one JSON object.
+// synchronized batch norm and the same batch on each; or batches of an evaluation. Prints one JSON object.
 //
 //   build/bin/bench/segment_step --folder FOLDER, where segment_step_torch.py --prepare has put weights and a batch
 
@@ -28,6 +28,7 @@ struct SegmentStepOptions {
   Precision precision = Precision::Fp32;
   int warmup = 1;
   int steps = 3;
+  bool evaluate = false;
 };
 
 template <class Visitor>
@@ -37,6 +38,7 @@ void visit_fields(SegmentStepOptions& o, Visitor&& field) {
   field("precision", o.precision, "what matrices are multiplied in");
   field("warmup", o.warmup, "steps before those that are measured");
   field("steps", o.steps, "steps that are measured");
+  field("evaluate", o.evaluate, "evaluate the batch instead: a forward pass, and a confusion matrix of its classes");
 }
 
 namespace {
@@ -73,14 +75,18 @@ Loss loss_of(DistributedDataParallel<Deeplab>& ddp, const Batch& batch) {
   return {terms, batch.images.size(0)};
 }
 
-Json measure(const SegmentStepOptions& options, const World& world) {
-  choose_convolutions();  // as the Accelerator
-  Communicator comm =
-      world.size > 1 ? Communicator::join() : communicator_over(world, torch::Device(options.device), make_solo());
+Deeplab load_model(const SegmentStepOptions& options) {
   Deeplab model(DeeplabOptions{});
   load_weights(*model, options.folder / "model.safetensors");
   to_channels_last(*model);
-  model->to(comm.device());
+  model->to(torch::Device(options.device));
+  return model;
+}
+
+Json measure_training(const SegmentStepOptions& options, const World& world) {
+  Communicator comm =
+      world.size > 1 ? Communicator::join() : communicator_over(world, torch::Device(options.device), make_solo());
+  Deeplab model = load_model(options);
   if (world.size > 1) convert_sync_batchnorm(*model, comm);
   DistributedDataParallel<Deeplab> ddp(model, comm);
   ParameterGroup all{.parameters = {}, .weight_decay = 5e-4};
@@ -100,6 +106,36 @@ Json measure(const SegmentStepOptions& options, const World& world) {
   return Json::Object{{"step_ms", Json::Array(ms.begin(), ms.end())},
                       {"losses", losses},
                       {"memory_gb", static_cast<double>(highest_memory(comm.device()).count) / 1e9}};
+}
+
+Json measure_evaluation(const SegmentStepOptions& options) {
+  const torch::NoGradGuard no_grad;
+  Deeplab model = load_model(options);
+  model->eval();
+  const Batch batch = read_batch(options);
+  const Autocast autocast(torch::Device(options.device).type(), options.precision);
+  ConfusionMatrix matrix(model->options().classes);
+  Moments moments{torch::Device(options.device)};
+  moments.mark();
+  for (int i = 0; i < options.warmup + options.steps; ++i) {
+    const Tensor logits = model(batch.images).logits;
+    moments.mark();
+    matrix.add(batch.targets.pseudo, logits.argmax(1), 255);
+    moments.mark();
+  }
+  const std::vector<double> ms = moments.intervals_ms(2 * options.warmup);
+  Json::Array forward;
+  Json::Array evaluation;
+  for (std::size_t i = 0; i < ms.size(); i += 2) {
+    forward.emplace_back(ms[i]);
+    evaluation.emplace_back(ms[i] + ms[i + 1]);
+  }
+  return Json::Object{{"forward_ms", forward}, {"evaluation_ms", evaluation}};
+}
+
+Json measure(const SegmentStepOptions& options, const World& world) {
+  choose_convolutions();  // as the Accelerator
+  return options.evaluate ? measure_evaluation(options) : measure_training(options, world);
 }
 
 }  // namespace

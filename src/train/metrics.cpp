@@ -33,8 +33,6 @@ double mean_of_numbers(const std::vector<double>& values) {
   return sum / count;
 }
 
-Tensor flat(const Tensor& classes, at::Device device) { return classes.detach().to(device, at::kLong).reshape({-1}); }
-
 void check_classes(const Tensor& labels, const Tensor& predictions) {
   const auto is_whole = [](const Tensor& tensor) {
     return tensor.defined() && at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
@@ -51,13 +49,13 @@ void check_classes(const Tensor& labels, const Tensor& predictions) {
   }
 }
 
-void check_range(std::string_view what, const Tensor& classes, std::int64_t num_classes) {
+// For classes of which some are out of range.
+[[noreturn]] void fail_out_of_range(std::string_view what, const Tensor& classes, std::int64_t num_classes) {
   const auto [least, most] = at::aminmax(classes);
-  for (const std::int64_t value : {least.item<std::int64_t>(), most.item<std::int64_t>()}) {
-    if (value >= 0 && value < num_classes) continue;
-    fail(ErrorKind::Data, str("confusion matrix: ", what, ' ', value, " with ", num_classes, " classes"),
-         "classes are 0 .. num_classes-1; pass the label of pixels to leave out as ignore_index");
-  }
+  const Tensor value = least.item<std::int64_t>() < 0 ? least : most;
+  fail(ErrorKind::Data,
+       str("confusion matrix: ", what, ' ', value.item<std::int64_t>(), " with ", num_classes, " classes"),
+       "classes are 0 .. num_classes-1; pass the label of pixels to leave out as ignore_index");
 }
 
 }  // namespace
@@ -95,20 +93,30 @@ ConfusionMatrix::ConfusionMatrix(std::int64_t num_classes) : num_classes_(num_cl
   counts_.resize(num_classes * num_classes);
 }
 
+// One histogram. Its first and last rows and columns count classes that are out of range, since a look at the classes
+// would first wait for the device; one more row counts labels to ignore.
 void ConfusionMatrix::add(const Tensor& labels, const Tensor& predictions, std::optional<std::int64_t> ignore_index) {
   check_classes(labels, predictions);
-  Tensor label = flat(labels, labels.device());
-  Tensor prediction = flat(predictions, labels.device());
-  if (ignore_index) {
-    const Tensor counts = label.ne(*ignore_index);
-    label = label.masked_select(counts);
-    prediction = prediction.masked_select(counts);
-  }
-  if (label.numel() == 0) return;
-  check_range("label", label, num_classes_);
-  check_range("prediction", prediction, num_classes_);
-  const Tensor pairs = at::bincount(label * num_classes_ + prediction, {}, num_classes_ * num_classes_).cpu();
-  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += pairs.const_data_ptr<std::int64_t>()[i];
+  if (labels.numel() == 0) return;
+  const auto flat = [&](const Tensor& classes) {
+    return classes.detach().to(labels.device(), at::kLong).reshape({-1});
+  };
+  const Tensor label = flat(labels);
+  const Tensor prediction = flat(predictions);
+  const std::int64_t side = num_classes_ + 2;
+  Tensor row = label.clamp(-1, num_classes_).add_(1);
+  if (ignore_index) row.masked_fill_(label.eq(*ignore_index), side);
+  const Tensor cell = row.mul_(side).add_(prediction.clamp(-1, num_classes_)).add_(1);
+  const Tensor table = at::bincount(cell, {}, (side + 1) * side).cpu().narrow(0, 0, side * side).view({side, side});
+  const Tensor inside = table.narrow(0, 1, num_classes_).narrow(1, 1, num_classes_).contiguous();
+  const auto check = [&](std::string_view what, const Tensor& classes, int dimension) {
+    const Tensor counts = table.sum(1 - dimension);
+    if ((counts[0] + counts[side - 1]).item<std::int64_t>() == 0) return;
+    fail_out_of_range(what, ignore_index ? classes.masked_select(label.ne(*ignore_index)) : classes, num_classes_);
+  };
+  check("label", label, 0);
+  check("prediction", prediction, 1);
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += inside.const_data_ptr<std::int64_t>()[i];
 }
 
 ConfusionMatrix ConfusionMatrix::reduce(Communicator& comm) const {
