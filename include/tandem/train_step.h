@@ -39,9 +39,16 @@ struct LossTerm {
   double min_count = 0;
 };
 
+// The count of a loss term in a micro-batch, where the data tell it before the forward pass.
+struct KnownCount {
+  std::string term;
+  double count = 0;
+};
+
 // The loss of a micro-batch as named terms, the same ones on every rank. If terms have different counts, every rank
 // must have a micro-batch. With one micro-batch per rank and step, the counts are added up over ranks before the
-// backward pass; with several, or in exact mode, each count needs a backward pass of its own.
+// backward pass. With several, or in exact mode, terms whose counts the batches know beforehand (`counts`, a vector of
+// KnownCount) need one backward pass together, and each other count one of its own.
 struct Loss {
   Loss(const LossSum& loss)  // NOLINT(google-explicit-constructor): a loss of one term is a loss
       : terms{{.name = "loss", .sum = loss.sum, .count = static_cast<double>(loss.count)}}, work(loss.work) {}
@@ -84,6 +91,7 @@ struct StepResult {
 struct BatchName {
   std::span<const std::int64_t> ids;  // of the samples that count, if known
   std::optional<std::int64_t> index;  // among the micro-batches of the step on all ranks, if known
+  std::span<const KnownCount> counts = {};
 };
 
 namespace detail {
@@ -96,13 +104,17 @@ struct MicroBatch {
 StepResult train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
                       std::span<const MicroBatch> micro_batches, const StepOptions& options);
 
-// From `ids`, `num_counted` and `index_in_step` of a batch, or of its `samples`, where it has them.
+// From `ids`, `num_counted`, `index_in_step` and `counts` of a batch, or of its `samples` and `value`, where it has
+// them.
 template <class Batch>
 BatchName name_of(const Batch& batch) {
   if constexpr (requires { batch.samples; }) {
-    return name_of(batch.samples);
+    BatchName name = name_of(batch.samples);
+    if constexpr (requires { batch.value; }) name.counts = name_of(batch.value).counts;
+    return name;
   } else {
     BatchName name;
+    if constexpr (requires { std::span<const KnownCount>(batch.counts); }) name.counts = batch.counts;
     if constexpr (requires { std::span<const std::int64_t>(batch.ids); }) name.ids = batch.ids;
     if constexpr (requires { std::int64_t{batch.index_in_step}; }) name.index = batch.index_in_step;
     if constexpr (requires { std::int64_t{batch.num_counted}; }) {

@@ -137,10 +137,10 @@ Accelerator::Pass Accelerator::accumulate() {
   if (run.stage != Run::Stage::InStep) fail_order("accumulate() was called twice for one micro-batch");
   PreparedPart& part = run.only_part();
   if (!run.step) {
-    run.step.emplace(part.living_reducer(), *part.optimizer, part.scaler, std::ssize(run.batches),
+    run.step.emplace(part.living_reducer(), *part.optimizer, part.scaler, run.batches,
                      run.training->step_options(/*lr=*/0));
   }
-  run.step->begin_batch(run.batches[run.batch]);
+  run.step->begin_batch();
   run.stage = Run::Stage::InPass;
   return Pass(*this);
 }

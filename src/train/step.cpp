@@ -132,32 +132,32 @@ void check_parts(const Reducer& reducer, const Optimizer& optimizer, std::int64_
   if (is_exact) check_exact(reducer, num_batches);
 }
 
-Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int64_t num_batches,
+Step::Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::vector<BatchName> batches,
            const StepOptions& options)
     : reducer_(reducer),
       optimizer_(optimizer),
       scaler_(scaler),
       options_(options),
-      num_batches_(num_batches),
+      batches_(std::move(batches)),
       passes_before_(reducer.stats().passes),
       losses_(options, reducer.comm()),
       sums_(reducer),
       kept_(optimizer) {
-  check_parts(reducer, optimizer, num_batches, options.is_exact);
+  check_parts(reducer, optimizer, std::ssize(batches_), options.is_exact);
   reducer.set_step(options.step);
-  if (options.is_exact && num_batches > 1) shards_.emplace(reducer, Buffers::Restart);
+  if (options.is_exact && batches_.size() > 1) shards_.emplace(reducer, Buffers::Restart);
 }
 
 // Only the last micro-batch reduces gradients over ranks. In exact mode none does: `reduce` follows after their sum.
-void Step::begin_batch(const BatchName& name) {
-  ids_ = name.ids;
+void Step::begin_batch() {
   if (shards_) {
     shards_->begin_shard();
-  } else if (num_done_ + 1 < num_batches_) {
+  } else if (num_done_ + 1 < batches_.size()) {
     no_sync_.emplace(reducer_.no_sync());
   }
   const Communicator& comm = reducer_.comm();
-  const std::int64_t index = name.index.value_or(num_batches_ * comm.world().rank + num_done_);
+  const std::size_t position = batches_.size() * static_cast<std::size_t>(comm.world().rank) + num_done_;
+  const std::int64_t index = batches_[num_done_].index.value_or(static_cast<std::int64_t>(position));
   torch::manual_seed(options_.part == 0
                          ? random_key(options_.seed, Draw::MicroBatch, options_.step, index)
                          : random_key(options_.seed, Draw::MicroBatch, options_.step, index, options_.part));
@@ -170,9 +170,9 @@ void Step::backward(const Loss& given) {
   check_unchanged();
   groups_ = groups_of(given);
   const Loss loss = with_all_counts(given);
-  losses_.add(given, loss, ids_);
-  if (scaler_.needs_normalizer()) agree_on_normalizer(*loss.terms.front().count);
-  if (groups_.size() > 1 && num_batches_ == 1 && !options_.is_exact) {
+  losses_.add(given, loss, batches_[num_done_].ids);
+  if (scaler_.needs_normalizer()) agree_on_normalizer(loss);
+  if (groups_.size() > 1 && batches_.size() == 1 && !options_.is_exact) {
     differentiate_at_once(loss);
   } else {
     differentiate(loss);
@@ -199,16 +199,35 @@ std::span<const LossTerm> Step::terms_of_group(const Loss& loss, std::size_t gro
   return std::span(loss.terms).subspan(groups_[group], end - groups_[group]);
 }
 
-// One backward pass for each count.
+// Before the first backward pass: one for all groups whose total counts are known already, one for each other group.
+void Step::plan_passes(const Loss& loss) {
+  if (groups_.size() > 1 && !batches_.front().counts.empty()) known_ = losses_.known_total(batches_);
+  double reference = 0;  // the first of these counts
+  Pass together;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const LossTerm& term = loss.terms[groups_[g]];
+    const auto known = std::ranges::find(known_, term.name, &KnownCount::term);
+    if (known == known_.end()) {
+      passes_.push_back({{.group = g}});
+      continue;
+    }
+    const double divisor = std::max(known->count, term.min_count);
+    if (reference == 0) reference = divisor;
+    together.push_back({.group = g, .factor = divisor > 0 ? reference / divisor : 0});
+  }
+  if (!together.empty()) passes_.insert(passes_.begin(), std::move(together));
+}
+
 void Step::differentiate(const Loss& loss) {
-  if (groups_.size() > 1 && !shards_) {
+  if (passes_.empty()) plan_passes(loss);
+  if (passes_.size() > 1 && !shards_) {
     shards_.emplace(reducer_, options_.is_exact ? Buffers::Restart : Buffers::Continue);
     shards_->begin_shard();
   }
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const Tensor objective = objective_of(terms_of_group(loss, g));
-    if (objective.defined()) scaler_.scaled(objective).backward({}, /*retain_graph=*/g + 1 < groups_.size());
-    if (shards_) shards_->take(g);
+  for (std::size_t p = 0; p < passes_.size(); ++p) {
+    const Tensor sum = weighted_sum(loss, passes_[p]);
+    if (sum.defined()) scaler_.scaled(sum).backward({}, /*retain_graph=*/p + 1 < passes_.size());
+    if (shards_) shards_->take(p);
   }
 }
 
@@ -216,14 +235,22 @@ void Step::differentiate(const Loss& loss) {
 void Step::differentiate_at_once(const Loss& loss) {
   counted_ = losses_.total();
   const std::vector<double> factors = group_factors(*counted_);
+  Pass all;
+  for (std::size_t g = 0; g < groups_.size(); ++g) all.push_back({.group = g, .factor = factors[g]});
+  const Tensor sum = weighted_sum(loss, all);
+  if (sum.defined()) scaler_.scaled(sum).backward();
+}
+
+// Undefined if no term of the pass has a gradient.
+Tensor Step::weighted_sum(const Loss& loss, const Pass& pass) const {
   Tensor sum;
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    const Tensor objective = objective_of(terms_of_group(loss, g));
+  for (const auto& [group, factor] : pass) {
+    const Tensor objective = objective_of(terms_of_group(loss, group));
     if (!objective.defined()) continue;
-    const Tensor weighted = objective * factors[g];
+    const Tensor weighted = factor == 1 ? objective : objective * factor;
     sum = sum.defined() ? sum + weighted : weighted;
   }
-  if (sum.defined()) scaler_.scaled(sum).backward();
+  return sum;
 }
 
 StepResult Step::update(double lr, double max_norm) {
@@ -251,7 +278,7 @@ StepResult Step::update(double lr, double max_norm) {
 // Users may change gradients from here on, and clipping by value would hide an overflow: it is noticed before.
 void Step::complete() {
   if (total_) return;
-  if (num_batches_ == 0 && scaler_.needs_normalizer()) agree_on_normalizer(0);
+  if (batches_.empty() && scaler_.needs_normalizer()) agree_on_normalizer(Loss(std::vector<LossTerm>()));
   total_ = reduce();
   const std::vector<Tensor> gradients = optimizer_.gradients();
   if (gradients.empty()) {
@@ -269,9 +296,9 @@ void Step::complete() {
 
 // Leaves the sum over all ranks in `.grad`. Divided by the count of the reference term it is the gradient of the mean.
 Tally Step::reduce() {
-  if (shards_ && groups_.size() > 1) {
+  if (shards_ && passes_.size() > 1) {
     const Tally total = losses_.total();
-    shards_->reduce(group_factors(total));
+    shards_->reduce(pass_factors(total));
     return total;
   }
   if (shards_) {
@@ -280,7 +307,10 @@ Tally Step::reduce() {
     reducer_.finish();
     if (reducer_.stats().passes == passes_before_) reducer_.reduce();  // the model was not called: contributes zeros
   }
-  return counted_ ? *counted_ : losses_.total();
+  if (counted_) return *counted_;
+  const Tally total = losses_.total();
+  check_known(total);
+  return total;
 }
 
 // Each group is divided by its own total count instead of that of the reference term.
@@ -294,11 +324,40 @@ std::vector<double> Step::group_factors(const Tally& total) const {
   return factors;
 }
 
+// The same for each pass: its groups are divided by one count already, relative to each other.
+std::vector<double> Step::pass_factors(const Tally& total) const {
+  check_known(total);
+  const std::vector<double> by_group = group_factors(total);
+  std::vector<double> factors;
+  for (const Pass& pass : passes_) {
+    const auto first = std::ranges::find_if(pass, [](const WeightedGroup& part) { return part.factor == 1; });
+    factors.push_back(by_group[first == pass.end() ? pass.front().group : first->group]);
+  }
+  return factors;
+}
+
+void Step::check_known(const Tally& total) const {
+  for (const std::size_t term : groups_) {
+    const std::string name = losses_.name_of(term);
+    const auto known = std::ranges::find(known_, name, &KnownCount::term);
+    constexpr double kRounding = 1e-6;
+    const double count = total.terms[term].count;
+    if (known == known_.end() || std::abs(known->count - count) <= kRounding * count) continue;
+    fail(ErrorKind::Data,
+         str("training: the loss term '", name, "' of step ", options_.step + 1, " has a count of ", count,
+             ", but its batches gave ", known->count, " as known"),
+         "give in `counts` of a batch what the loss returns as count, or leave the term out there");
+  }
+}
+
 // Called on every rank before the first backward pass of a scaled loss. Rank 0 decides by its first micro-batch, which
-// is the same on any number of ranks.
-void Step::agree_on_normalizer(double count) {
+// is the same on any number of ranks: by the first term that has samples there.
+void Step::agree_on_normalizer(const Loss& loss) {
   Communicator& comm = reducer_.comm();
-  const auto estimate = static_cast<std::int64_t>(count * static_cast<double>(num_batches_ * comm.world().size));
+  const auto first = std::ranges::find_if(loss.terms, [](const LossTerm& term) { return *term.count > 0; });
+  const double count = first == loss.terms.end() ? 0 : *first->count;
+  const auto num_batches = static_cast<std::int64_t>(batches_.size()) * comm.world().size;
+  const auto estimate = static_cast<std::int64_t>(count * static_cast<double>(num_batches));
   const Tensor agreed = torch::full({}, estimate, torch::device(comm.device()).dtype(torch::kLong));
   comm.broadcast(agreed).wait();
   comm.confirm();
@@ -320,9 +379,11 @@ void Step::check_result(const StepResult& result) const {
 
 StepResult detail::train_step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler,
                               std::span<const MicroBatch> micro_batches, const StepOptions& options) {
-  Step step(reducer, optimizer, scaler, std::ssize(micro_batches), options);
+  std::vector<BatchName> names;
+  for (const MicroBatch& micro_batch : micro_batches) names.push_back(micro_batch.name);
+  Step step(reducer, optimizer, scaler, std::move(names), options);
   for (const MicroBatch& micro_batch : micro_batches) {
-    step.begin_batch(micro_batch.name);
+    step.begin_batch();
     step.backward(micro_batch.loss());
   }
   step.complete();

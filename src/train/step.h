@@ -47,6 +47,13 @@ struct GradientMark {
   bool operator==(const GradientMark&) const = default;
 };
 
+// What one backward pass computes: the gradient of a weighted sum of the groups of terms.
+struct WeightedGroup {
+  std::size_t group = 0;
+  double factor = 1;
+};
+using Pass = std::vector<WeightedGroup>;
+
 // An Error if the optimizer, the reducer and exact mode do not fit together. Called at the start of a run; every Step
 // checks it again.
 void check_parts(const Reducer& reducer, const Optimizer& optimizer, std::int64_t num_batches, bool is_exact);
@@ -55,14 +62,14 @@ void check_parts(const Reducer& reducer, const Optimizer& optimizer, std::int64_
 // `update`. train_step and Accelerator both use it, so that the order is implemented once.
 class Step {
  public:
-  // Every rank has the same number of micro-batches, or none.
-  Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::int64_t num_batches,
+  // `batches` are the micro-batches of this rank. Every rank has the same number, or none.
+  Step(Reducer& reducer, Optimizer& optimizer, LossScaler& scaler, std::vector<BatchName> batches,
        const StepOptions& options);
 
-  // Autocast is on until `backward`.
-  void begin_batch(const BatchName& name);
+  // Of the next micro-batch. Autocast is on until `backward`.
+  void begin_batch();
   void backward(const Loss& given);
-  bool has_all() const { return num_done_ == num_batches_; }
+  bool has_all() const { return num_done_ == batches_.size(); }
 
   // Leaves in `.grad` the gradient of the mean over all micro-batches and ranks, so that it can be read and changed
   // before `update`. The last `backward` has called it; a rank without micro-batches calls it itself.
@@ -71,24 +78,27 @@ class Step {
   StepResult update(double lr, double max_norm);
 
  private:
-  void agree_on_normalizer(double count);
+  void agree_on_normalizer(const Loss& loss);
   std::span<const LossTerm> terms_of_group(const Loss& loss, std::size_t group) const;
   void differentiate(const Loss& loss);
   void differentiate_at_once(const Loss& loss);
+  void plan_passes(const Loss& loss);
+  torch::Tensor weighted_sum(const Loss& loss, const Pass& pass) const;
   void check_unchanged() const;
   [[noreturn]] void fail_changed() const;
   Tally reduce();
   std::vector<double> group_factors(const Tally& total) const;
+  std::vector<double> pass_factors(const Tally& total) const;
+  void check_known(const Tally& total) const;
   void check_result(const StepResult& result) const;
 
   Reducer& reducer_;
   Optimizer& optimizer_;
   LossScaler& scaler_;
   StepOptions options_;
-  std::int64_t num_batches_;
+  std::vector<BatchName> batches_;
   std::int64_t passes_before_;
-  std::int64_t num_done_ = 0;
-  std::span<const std::int64_t> ids_;  // of the current micro-batch
+  std::size_t num_done_ = 0;
   StepLoss losses_;
   SumGuard sums_;
   GradientsKept kept_;
@@ -99,6 +109,8 @@ class Step {
   torch::Tensor overflow_;           // with a loss scale: 1 if a gradient was not finite then
   std::optional<ShardSum> shards_;   // in exact mode, or if micro-batches have terms with different counts
   std::vector<std::size_t> groups_;  // the first term of each group of terms that share a count
+  std::vector<KnownCount> known_;    // total counts, if the micro-batches know them and it saves passes
+  std::vector<Pass> passes_;         // over each micro-batch
   std::optional<NoSync> no_sync_;
   std::optional<Autocast> autocast_;
 };

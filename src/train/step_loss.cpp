@@ -30,6 +30,20 @@ Tally sum_of(std::span<const Tally> tallies) {
 
 double value_of(const LossTerm& term) { return contributes(term) ? term.weight * term.sum.item<double>() : 0; }
 
+std::string layout_of(std::span<const KnownCount> counts) {
+  std::string layout;
+  for (const KnownCount& known : counts) layout += str(known.term, '\n');
+  return layout;
+}
+
+double hash_of(const std::string& layout) { return 1 + static_cast<double>(crc32c(layout)); }
+
+Tally tally_of(std::span<const KnownCount> counts) {
+  Tally tally{.num_batches = 1, .num_terms = static_cast<double>(counts.size())};
+  for (std::size_t i = 0; i < counts.size(); ++i) tally.terms.at(i).count = counts[i].count;
+  return tally;
+}
+
 Tally tally_of(const Loss& loss, const std::vector<bool>& attached) {
   Tally tally{.num_batches = 1, .num_terms = static_cast<double>(loss.terms.size())};
   for (std::size_t i = 0; i < loss.terms.size(); ++i) {
@@ -92,6 +106,24 @@ void StepLoss::add(const Loss& given, const Loss& loss, std::span<const std::int
     kept.attached.push_back(term.sum.requires_grad());
     term.sum = term.sum.detach();
   }
+}
+
+std::vector<KnownCount> StepLoss::known_total(std::span<const BatchName> batches) const {
+  const std::span<const KnownCount> first = batches.front().counts;
+  const auto is_like_first = [&](const BatchName& batch) { return layout_of(batch.counts) == layout_of(first); };
+  if (first.size() > kMostTerms || !std::ranges::all_of(batches, is_like_first)) {
+    fail_terms(" the known counts of terms differ between micro-batches");
+  }
+  std::vector<Tally> tallies;
+  for (const BatchName& batch : batches) tallies.push_back(tally_of(batch.counts));
+  Tally mine = sum_of(tallies);
+  mine.layout = hash_of(layout_of(first));
+  const std::vector<Tally> ranks = gather(mine);
+  check(ranks);
+  const Tally total = sum_of(ranks);
+  std::vector<KnownCount> known(first.begin(), first.end());
+  for (std::size_t i = 0; i < known.size(); ++i) known[i].count = total.terms.at(i).count;
+  return known;
 }
 
 Tally StepLoss::total() const {
@@ -167,7 +199,7 @@ Tally StepLoss::mine() const {
   std::vector<Tally> tallies;
   for (const BatchLoss& batch : losses_) tallies.push_back(tally_of(batch.loss, batch.attached));
   Tally sum = sum_of(tallies);
-  if (!losses_.empty()) sum.layout = 1 + static_cast<double>(crc32c(layout_));
+  if (!losses_.empty()) sum.layout = hash_of(layout_);
   return sum;
 }
 

@@ -48,6 +48,9 @@ class StepLoss {
   // micro-batch before are an Error.
   void add(const Loss& given, const Loss& loss, std::span<const std::int64_t> ids);
 
+  // The total counts, over all micro-batches of all ranks, that these know before the forward pass; one collective.
+  std::vector<KnownCount> known_total(std::span<const BatchName> batches) const;
+
   // The sum over all micro-batches of all ranks, along the tree of exact mode; one collective. A loss that is not
   // finite, whose count is 0 though it has a value, or that is detached in some micro-batches is the same Error on
   // every rank.
@@ -55,6 +58,7 @@ class StepLoss {
 
   // Name and weighted mean of each term; on a rank without a micro-batch the names are "term 0", "term 1", ...
   std::vector<std::pair<std::string, double>> means(const Tally& total) const;
+  std::string name_of(std::size_t term) const;
 
  private:
   struct BatchLoss {
@@ -70,7 +74,6 @@ class StepLoss {
   void check(const std::vector<Tally>& ranks) const;
   [[noreturn]] void fail_not_finite() const;
   std::string places(const std::function<bool(const BatchLoss&, std::size_t term)>& is_so) const;
-  std::string name_of(std::size_t term) const;
 
   std::int64_t step_;
   bool is_exact_;

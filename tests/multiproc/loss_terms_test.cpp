@@ -25,7 +25,11 @@ struct Rows {
   Tensor x;
   Tensor y;
   Tensor scores;
+  std::vector<KnownCount> counts = {};
 };
+
+// Which terms have counts that the micro-batches know beforehand.
+enum class Known { Nothing, Size, All };
 
 Rows rows_of(std::int64_t begin, std::int64_t end) {
   const Tensor i = torch::arange(begin, end, torch::kDouble).unsqueeze(1);
@@ -63,12 +67,14 @@ Loss terms_of(Model& model, const Rows& rows) {
 }
 
 // 7 samples on the first rank, fewer on each further one, in micro-batches of unequal size.
-std::vector<Rows> micro_batches(int rank, int num_batches) {
+std::vector<Rows> micro_batches(int rank, int num_batches, Known known = Known::Nothing) {
   std::vector<Rows> batches;
   std::int64_t begin = rank * 10;
   for (int k = 0; k < num_batches; ++k) {
     const std::int64_t size = 7 - 2 * rank + k;
-    batches.push_back(rows_of(begin, begin + size));
+    Rows& rows = batches.emplace_back(rows_of(begin, begin + size));
+    if (known == Known::All) rows.counts.push_back({.term = "box", .count = rows.scores.sum().item<double>()});
+    if (known != Known::Nothing) rows.counts.push_back({.term = "size", .count = static_cast<double>(size)});
     begin += size;
   }
   return batches;
@@ -86,7 +92,7 @@ Rows all_rows(int num_ranks, int num_batches) {
   return {torch::cat(x), torch::cat(y), torch::cat(scores)};
 }
 
-void expect_joined_step(int num_batches, bool is_exact) {
+void expect_joined_step(int num_batches, bool is_exact, Known known = Known::Nothing) {
   for (const int num_ranks : {1, 2, 3}) {
     if (is_exact && num_ranks == 3) continue;
     run_ranks(num_ranks, [&](const World& world) {
@@ -96,7 +102,7 @@ void expect_joined_step(int num_batches, bool is_exact) {
       Sgd optimizer(*net);
       LossScaler scaler(Precision::Fp32, comm.device());
       const StepResult result =
-          train_step(model, optimizer, scaler, micro_batches(world.rank, num_batches),
+          train_step(model, optimizer, scaler, micro_batches(world.rank, num_batches, known),
                      [&](const Rows& rows) { return terms_of(model, rows); }, {.lr = 0.1, .is_exact = is_exact});
 
       torch::nn::Linear plain = make_net();
@@ -122,7 +128,17 @@ TEST(LossTerms, WithRealCountsAreThoseOfTheJoinedBatch) { expect_joined_step(1, 
 TEST(LossTerms, AreSoOverSeveralMicroBatches) { expect_joined_step(3, /*is_exact=*/false); }
 TEST(LossTerms, AreSoInExactMode) { expect_joined_step(2, /*is_exact=*/true); }
 
-TEST(LossTerms, HaveTheSameBitsOn1And2And4RanksInExactMode) {
+TEST(LossTerms, WithKnownCountsAreThoseOfTheJoinedBatch) {
+  for (const Known known : {Known::Size, Known::All}) {
+    for (const int num_batches : {1, 3}) expect_joined_step(num_batches, /*is_exact=*/false, known);
+    for (const int num_batches : {1, 2}) expect_joined_step(num_batches, /*is_exact=*/true, known);
+  }
+}
+
+class LossTermsBits : public testing::TestWithParam<Known> {};
+INSTANTIATE_TEST_SUITE_P(Known, LossTermsBits, testing::Values(Known::Nothing, Known::Size, Known::All));
+
+TEST_P(LossTermsBits, AreTheSameOn1And2And4RanksInExactMode) {
   const auto bits_on = [](int num_ranks) {
     return what_all_print(num_ranks, [&](const World& world) {
       Communicator comm = Communicator::join();
@@ -130,7 +146,7 @@ TEST(LossTerms, HaveTheSameBitsOn1And2And4RanksInExactMode) {
       DistributedDataParallel model(net, comm);
       AdamW optimizer(*net);
       LossScaler scaler(Precision::Fp32, comm.device());
-      const std::vector<Rows> all = micro_batches(0, 4);
+      const std::vector<Rows> all = micro_batches(0, 4, GetParam());
       const auto first = all.begin() + world.rank * 4 / num_ranks;
       const StepResult result =
           train_step(model, optimizer, scaler, std::vector(first, first + 4 / num_ranks),
@@ -186,6 +202,57 @@ TEST(LossTerms, WithDifferentCountsNeedOneBackwardPass) {
   one.step(loss);
   EXPECT_EQ(num_passes, 1);
   EXPECT_EQ(one.net->weight.item<double>(), -(2 / 4.0 + 3 * 2 / 8.0));
+}
+
+// 2 micro-batches and 3 different counts.
+TEST(LossTerms, WithKnownCountsNeedOneBackwardPassTogether) {
+  struct Batch {
+    std::vector<KnownCount> counts;
+  };
+  const auto passes_with = [](const std::vector<KnownCount>& counts) {
+    OneWeight one;
+    DistributedDataParallel model(one.net, one.comm);
+    Sgd optimizer(*one.net);
+    LossScaler scaler(Precision::Fp32, one.comm.device());
+    int num_passes = 0;
+    const auto loss = [&](const Batch&) {
+      const Tensor sum = model(torch::full({1, 1}, 2.0)).sum();
+      sum.register_hook([&](const Tensor&) { ++num_passes; });
+      return Loss({{.name = "a", .sum = sum, .count = 4.0},
+                   {.name = "b", .sum = 3 * sum, .count = 8.0},
+                   {.name = "none", .sum = 0 * sum, .count = 0.0}});
+    };
+    train_step(model, optimizer, scaler, std::vector<Batch>(2, {counts}), loss, {.lr = 1});
+    EXPECT_EQ(one.net->weight.item<double>(), -(2 / 4.0 + 3 * 2 / 8.0));
+    return num_passes;
+  };
+  EXPECT_EQ(passes_with({}), 6);
+  EXPECT_EQ(passes_with({{"b", 8}}), 6);
+  EXPECT_EQ(passes_with({{"none", 0}, {"b", 8}}), 4);
+  EXPECT_EQ(passes_with({{"a", 4}, {"b", 8}, {"none", 0}}), 2);
+}
+
+TEST(LossTerms, WithOtherCountsThanTheKnownOnesAreAnError) {
+  struct Batch {
+    std::vector<KnownCount> counts;
+  };
+  OneWeight one;
+  DistributedDataParallel model(one.net, one.comm);
+  Sgd optimizer(*one.net);
+  LossScaler scaler(Precision::Fp32, one.comm.device());
+  const auto error_with = [&](const std::vector<Batch>& batches) {
+    const auto loss = [&](const Batch&) {
+      const Tensor sum = model(torch::full({1, 1}, 2.0)).sum();
+      return Loss({{.name = "box", .sum = sum, .count = 4}, {.name = "cls", .sum = sum, .count = 8}});
+    };
+    return error_of([&] { train_step(model, optimizer, scaler, batches, loss, {}); });
+  };
+  const Error wrong = error_with({{{{"cls", 8}}}, {{{"cls", 9}}}});
+  EXPECT_EQ(wrong.kind(), ErrorKind::Data);
+  EXPECT_TRUE(says(wrong.message(), {"'cls'", "step 1", "16", "17"})) << wrong.message();
+  EXPECT_TRUE(says(wrong.hint(), {"`counts`"}));
+  EXPECT_TRUE(says(error_with({{{{"cls", 8}}}, {{{"box", 4}}}}).message(), {"known counts", "micro-batches"}));
+  EXPECT_EQ(one.net->weight.item<double>(), 0) << "no update";
 }
 
 TEST(LossTerms, OfNothingAddNothing) {
