@@ -47,13 +47,26 @@ std::vector<std::string> columns_of(std::string_view line) {
   return columns;
 }
 
-// Drops columns of kDroppedFirst until the line fits, or all of them.
+// The terms of a loss stand between it and the learning rate; the last ones go first.
+void drop_terms(std::vector<std::string>& columns, std::size_t width) {
+  const auto find = [&](const char* name) {
+    return std::ranges::find_if(columns, [&](const std::string& column) { return column.starts_with(name); });
+  };
+  while (join(columns, kSeparator).size() > width) {
+    const auto rate = find("lr ");
+    if (rate == columns.end() || rate - find("loss ") < 2) return;
+    columns.erase(rate - 1);
+  }
+}
+
+// Drops columns of kDroppedFirst and then terms of the loss until the line fits, or all of them.
 std::vector<std::string> needed_columns(std::string_view line, std::size_t width) {
   std::vector<std::string> columns = columns_of(line);
   for (const std::string_view name : kDroppedFirst) {
     if (join(columns, kSeparator).size() <= width) break;
     std::erase_if(columns, [&](const std::string& column) { return column.find(name) != column.npos; });
   }
+  drop_terms(columns, width);
   return columns;
 }
 

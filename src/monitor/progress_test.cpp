@@ -131,22 +131,27 @@ TEST(Progress, NeverWraps) {
   EXPECT_EQ(bar_at(10), "");
 }
 
-// The terminal of most people. Norm, mfu, ranks and the bar make room.
+// The terminal of most people. Norm, mfu, ranks, the bar and terms of the loss make room.
 TEST(Progress, KeepsLearningRateTimeAndSpeedIn80Columns) {
-  const StepReport report{.step = 120,
-                          .num_steps = 2000,
-                          .epoch = 1,
-                          .num_epochs = 3,
-                          .loss = 3.4127,
-                          .norm = 0.92,
-                          .lr = 3e-4,
-                          .seconds = 0.212,
-                          .per_second = 77'100,
-                          .mfu = 0.413,
-                          .num_ranks = 2,
-                          .eta = 62};
+  StepReport report{.step = 120,
+                    .num_steps = 2000,
+                    .epoch = 1,
+                    .num_epochs = 3,
+                    .loss = 3.4127,
+                    .norm = 0.92,
+                    .lr = 3e-4,
+                    .seconds = 0.212,
+                    .per_second = 77'100,
+                    .mfu = 0.413,
+                    .num_ranks = 2,
+                    .eta = 62};
   EXPECT_EQ(bar_at(80, step_line(report)),
             "step  120/2000 | loss 3.4127 | lr 3.0e-04 | 212 ms | 77.1k tok/s | eta 1m02s");
+  report.terms = {{"box", 1.25}, {"cls", 2.0}, {"dfl", 0.1627}};
+  EXPECT_EQ(bar_at(80, step_line(report)),
+            "step  120/2000 | loss 3.4127 | lr 3.0e-04 | 212 ms | 77.1k tok/s | eta 1m02s");
+  EXPECT_EQ(bar_at(92, step_line(report)),
+            "step  120/2000 | loss 3.4127 | box 1.2500 | lr 3.0e-04 | 212 ms | 77.1k tok/s | eta 1m02s");
 }
 
 // The terminal has folded 102 letters into three rows of 50.
