@@ -39,7 +39,8 @@ class DeeplabImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Deeplab);
 
-// FLOPs of a training step per square image of that side: three times those of the convolutions in a forward pass.
+// FLOPs of a training step per square image of that side: three times those of the convolutions in a forward pass,
+// without LoRM, whose number depends on the labels.
 double training_flops(Deeplab& model, std::int64_t side);
 
 }  // namespace tandem

@@ -19,6 +19,18 @@ Tensor with_zeros(const Tensor& rows, std::int64_t count) {
   return torch::constant_pad_nd(rows, sides);
 }
 
+// The products of weights and pixels of an input of that size, in one direction.
+double products_along(std::int64_t size, const ConvOptions& o) {
+  std::int64_t count = 0;
+  for (std::int64_t centre = 0; centre < size; centre += o.stride) {
+    for (std::int64_t k = 0; k < o.kernel; ++k) {
+      const std::int64_t place = centre + (k - o.kernel / 2) * o.dilation;
+      count += place >= 0 && place < size ? 1 : 0;
+    }
+  }
+  return static_cast<double>(count);
+}
+
 }  // namespace
 
 ConvImpl::ConvImpl(const ConvOptions& options) : options_(options) {
@@ -35,8 +47,13 @@ Tensor ConvImpl::forward(const Tensor& x) {
   const std::int64_t dilation = prefers_onednn(x) ? 2 : is_centre ? 1 : options_.dilation;
   const std::int64_t missing = x.is_cuda() ? -options_.outputs & 7 : 0;  // tensor cores take multiples of 8
   Tensor y = torch::conv2d(x, with_zeros(used, missing), with_zeros(bias, missing), options_.stride, padding, dilation);
-  num_flops_ = 2.0 * static_cast<double>(used.numel() * y.size(2) * y.size(3));
+  last_sides_ = {x.size(2), x.size(3)};
   return missing == 0 ? y : y.narrow(1, 0, options_.outputs).contiguous(y.suggest_memory_format());
+}
+
+double ConvImpl::num_flops() const {
+  const double products = products_along(last_sides_[0], options_) * products_along(last_sides_[1], options_);
+  return 2 * products * static_cast<double>(options_.inputs * options_.outputs);
 }
 
 // Whether all weights but those in the centre meet only padding.

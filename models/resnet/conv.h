@@ -5,6 +5,7 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include <array>
 #include <cstdint>
 
 namespace tandem {
@@ -26,8 +27,8 @@ class ConvImpl : public torch::nn::Module {
 
   torch::Tensor forward(const torch::Tensor& x);
 
-  // Multiplications and additions of the last forward pass, per image.
-  double num_flops() const { return num_flops_; }
+  // Multiplications and additions of the last forward pass, per image, without those with padding.
+  double num_flops() const;
 
   torch::Tensor weight, bias;
 
@@ -36,7 +37,7 @@ class ConvImpl : public torch::nn::Module {
   bool prefers_onednn(const torch::Tensor& x) const;
 
   ConvOptions options_;
-  double num_flops_ = 0;
+  std::array<std::int64_t, 2> last_sides_ = {};  // of the input of the last forward pass
 };
 TORCH_MODULE(Conv);
 

@@ -30,5 +30,18 @@ TEST(Conv, WithAnyDilationIsThatOfTorch) {
   }
 }
 
+// In each direction of 5 x 4 pixels: of three weights, those that meet a pixel.
+TEST(Conv, CountsTheProductsWithPixels) {
+  const auto flops_of = [](std::int64_t stride, std::int64_t dilation) {
+    Conv conv(ConvOptions{.inputs = 2, .outputs = 3, .kernel = 3, .stride = stride, .dilation = dilation});
+    conv->forward(torch::zeros({7, 2, 5, 4}));
+    return conv->num_flops();
+  };
+  EXPECT_EQ(flops_of(1, 1), 2 * 2 * 3 * (2 + 3 + 3 + 3 + 2) * (2 + 3 + 3 + 2));
+  EXPECT_EQ(flops_of(2, 1), 2 * 2 * 3 * (2 + 3 + 2) * (2 + 3));
+  EXPECT_EQ(flops_of(1, 3), 2 * 2 * 3 * (2 + 2 + 1 + 2 + 2) * (2 + 1 + 1 + 2));
+  EXPECT_EQ(flops_of(1, 9), 2 * 2 * 3 * 5 * 4) << "only the centre";
+}
+
 }  // namespace
 }  // namespace tandem
