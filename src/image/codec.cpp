@@ -13,10 +13,26 @@ namespace {
 
 enum class Format { Jpeg, Png };
 
+// Formats that are often met and not read; empty: none of these.
+std::string_view other_format(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  if (bytes.starts_with("RIFF") && bytes.substr(std::min(bytes.size(), std::size_t{8})).starts_with("WEBP"))
+    return "WebP";
+  if (bytes.starts_with("GIF8")) return "GIF";
+  if (bytes.starts_with("BM")) return "BMP";
+  if (bytes.starts_with("II*\0"sv) || bytes.starts_with("MM\0*"sv)) return "TIFF";
+  return "";
+}
+
 Format format_of(std::string_view bytes, const std::string& name) {
   if (bytes.starts_with("\xFF\xD8\xFF")) return Format::Jpeg;
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return Format::Png;
-  fail(ErrorKind::Data, str(name, " is neither a JPEG nor a PNG: it begins with '", hex_text(bytes.substr(0, 4)), "'"),
+  if (bytes.empty()) fail(ErrorKind::Data, str(name, " is empty"), "copy it again, or take it out of the data");
+  const std::string_view other = other_format(bytes);
+  fail(ErrorKind::Data,
+       str(name, " is neither a JPEG nor a PNG",
+           other.empty() ? str(": it begins with '", hex_text(bytes.substr(0, 4)), "'")
+                         : str(", but a ", other, " file")),
        "convert it to one of the two, or take it out of the data");
 }
 

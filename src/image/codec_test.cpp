@@ -1,12 +1,17 @@
 #include "image/codec.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <tandem/error.h>
+#include <unistd.h>
 
 #include <array>
 #include <numeric>
 
 #include "base/error_test.h"
+#include "base/fd.h"
+#include "base/text.h"
 #include "image/exif.h"
 
 namespace tandem {
@@ -120,8 +125,15 @@ TEST(Codec, HeaderIsReadWithoutThePixels) {
 }
 
 TEST(Codec, OtherFilesAreNamedWithTheirFirstBytes) {
-  EXPECT_TRUE(says(decode_error("GIF89a").message(), {"a.img", "neither a JPEG nor a PNG", "47494638"}));
-  EXPECT_TRUE(says(decode_error("").message(), {"a.img", "neither a JPEG nor a PNG"}));
+  using namespace std::string_literals;
+  EXPECT_TRUE(says(decode_error("names: []").message(), {"a.img", "neither a JPEG nor a PNG", "6e616d65"}));
+  EXPECT_EQ(decode_error("").message(), "a.img is empty");
+  EXPECT_TRUE(says(decode_error("RIFF\x10\0\0\0WEBPVP8 "s).message(), {"a.img", "neither a JPEG nor a PNG", "WebP"}));
+  EXPECT_TRUE(says(decode_error("RIFF").message(), {"52494646"}));
+  EXPECT_TRUE(says(decode_error("GIF89a").message(), {"GIF"}));
+  EXPECT_TRUE(says(decode_error("BM\x10\0"s).message(), {"BMP"}));
+  EXPECT_TRUE(says(decode_error("II*\0\x08"s).message(), {"TIFF"}));
+  EXPECT_TRUE(says(decode_error("MM\0*\0"s).message(), {"TIFF"}));
 }
 
 TEST(Codec, TruncatedFilesAreErrors) {
@@ -135,7 +147,7 @@ TEST(Codec, TruncatedFilesAreErrors) {
   }
   const Error error = decode_error(jpeg.substr(0, jpeg.size() / 2));
   EXPECT_TRUE(says(error.message(), {"a.img is a JPEG that cannot be decoded", "end"}));
-  EXPECT_TRUE(says(error.hint(), {"whole"}));
+  EXPECT_TRUE(says(error.hint(), {"truncated or damaged"}));
   EXPECT_TRUE(says(decode_error(png.substr(0, 200)).message(), {"a.img is a PNG", "ends too early"}));
 }
 
@@ -161,7 +173,7 @@ TEST(Codec, ClassNumbersNeedAPngOfOneChannelAndEightBits) {
   EXPECT_TRUE(says(error.hint(), {"8 bits"}));
 }
 
-TEST(Codec, SizesBeyondTheLimitAreErrorsBeforeAnythingIsAllocated) {
+TEST(Codec, SizesBeyondTheLimitAreErrors) {
   const std::string png = encode_png(Image(8, 8, 3));
   const std::string jpeg = encode_jpeg(Image(8, 8, 3));
   EXPECT_TRUE(says(decode_error(with_header(png, 65'535, 65'535, 8, 2)).message(),
@@ -172,6 +184,31 @@ TEST(Codec, SizesBeyondTheLimitAreErrorsBeforeAnythingIsAllocated) {
   EXPECT_TRUE(says(decode_error(with_size(jpeg, 65'500, 65'500)).message(), {"a.img", "65500 x 65500", "89478485"}));
   EXPECT_TRUE(says(decode_error(jpeg, {.most_pixels = 63}).message(), {"8 x 8", "at most 63"}));
   EXPECT_EQ(decode_error(jpeg, {.most_pixels = 64}).message(), "");
+}
+
+// In an address space with room for a few rows of their pixels, but not for all.
+[[noreturn]] void decode_in_little_room(const std::vector<std::string>& files) {
+  const auto num_pages = static_cast<rlim_t>(to_integer(split(read_file("/proc/self/statm"), ' ').front()).value());
+  const rlim_t room = num_pages * static_cast<rlim_t>(::getpagesize()) + (rlim_t{64} << 20);
+  const rlimit limit{.rlim_cur = room, .rlim_max = room};
+  ::setrlimit(RLIMIT_AS, &limit);
+  std::string refused;
+  for (const std::string& file : files) {
+    refused += decode_error(file, {.most_pixels = 80'000'000}).message() + "\n";
+    decode_image_header(file, "a.img");
+  }
+  write_all(STDERR_FILENO, refused);
+  ::_exit(0);
+}
+
+TEST(CodecDeathTest, ALargeImageIsRefusedBeforeAnythingIsAllocated) {
+  if (::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr || ::dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr) {
+    GTEST_SKIP() << "a sanitizer needs more address space";
+  }
+  const std::vector<std::string> files = {with_header(encode_png(Image(8, 8, 3)), 9000, 9000, 8, 2),
+                                          with_size(encode_jpeg(Image(8, 8, 3)), 9000, 9000)};
+  EXPECT_EXIT(decode_in_little_room(files), testing::ExitedWithCode(0),
+              "9000 x 9000 .*at most 80000000.*\n.*9000 x 9000 .*at most 80000000");
 }
 
 TEST(Codec, ImagesThatDoNotFitAreNotEncoded) {
@@ -201,6 +238,44 @@ TEST(Exif, PlacesOutsideOfTheFileAreNotFollowed) {
   EXPECT_EQ(exif_orientation(exif_with({"II*\0\xFF\xFF\xFF\xFF\1\0\x12\1\3\0\1\0\0\0\6\0\0\0", 22})), 1);
   EXPECT_EQ(exif_orientation(exif_with({"II*\0\x08\0\0\0\xFF\xFF\x13\1\3\0\1\0\0\0\6\0\0\0", 22})), 1);
   EXPECT_EQ(exif_orientation(exif_with({"II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\x09\0\0\0", 22})), 1);
+}
+
+TEST(Exif, EntriesBeyondTheEndAreNotLookedFor) {
+  const std::string two_entries = exif_with(std::string("II*\0\x08\0\0\0\xFF\xFF", 10) + std::string(35, '\1'));
+  EXPECT_EQ(num_exif_entries(two_entries), 2);
+  EXPECT_EQ(num_exif_entries(two_entries.substr(0, 17)), 0);
+  EXPECT_EQ(num_exif_entries(exif_with({"MM\0*\0\0\0\x08\0\1", 10}) + std::string(100, '\1')), 1);
+  EXPECT_EQ(num_exif_entries(exif_with({"MM\0*\xFF\xFF\xFF\xFF\0\1", 10})), 0);
+  EXPECT_EQ(num_exif_entries(two_entries.substr(6)), 0);
+}
+
+// JPEG with these APP1 markers after its beginning.
+std::string jpeg_with(const std::vector<std::string>& bodies) {
+  std::string jpeg = encode_jpeg(Image(8, 16, 1));
+  std::string markers;
+  for (const std::string& body : bodies) {
+    const std::size_t size = body.size() + 2;
+    markers += "\xFF\xE1";
+    markers += {static_cast<char>(size >> 8), static_cast<char>(size)};
+    markers += body;
+  }
+  return jpeg.insert(2, markers);
+}
+
+TEST(Exif, OrientationIsThatOfAnyMarkerBeforeThePixels) {
+  const std::string turned = exif_with({"II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0", 22});
+  EXPECT_EQ(decode_image(jpeg_with({turned}), "a.jpg").height, 16);
+  EXPECT_EQ(decode_image(jpeg_with({"words that are no EXIF", "", turned}), "a.jpg").height, 16);
+  EXPECT_EQ(decode_image(jpeg_with({turned}), "a.jpg", {.orient = false}).height, 8);
+  EXPECT_EQ(jpeg_orientation("\xFF\xD8\xFF" + jpeg_with({turned}).substr(2)), 6);  // a fill byte
+  EXPECT_EQ(jpeg_orientation(encode_jpeg(Image(8, 16, 1)) + jpeg_with({turned}).substr(2)), 1);
+  for (std::size_t size = 0; size < 32; ++size) EXPECT_EQ(jpeg_orientation(jpeg_with({turned}).substr(0, size)), 1);
+}
+
+// In a list in which the end is searched for whenever one is added, as that of libjpeg, they would take half an hour.
+TEST(Exif, AMillionMarkersAreReadOnce) {
+  const std::vector<std::string> empty(1'000'000);
+  EXPECT_EQ(decode_image(jpeg_with(empty), "a.jpg").height, 8);
 }
 
 // 0 1 2

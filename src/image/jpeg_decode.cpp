@@ -56,7 +56,6 @@ class JpegReader {
       jpeg_create_decompress(&info_);
       info_.progress = &progress_;
       jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-      jpeg_save_markers(&info_, kExifMarker, 0xFFFF);
       jpeg_read_header(&info_, TRUE);
     });
   }
@@ -79,14 +78,6 @@ class JpegReader {
 
   bool is_grey() const { return info_.jpeg_color_space == JCS_GRAYSCALE; }
 
-  int orientation() const {
-    for (const jpeg_marker_struct* marker = info_.marker_list; marker != nullptr; marker = marker->next) {
-      const std::string_view body(reinterpret_cast<const char*>(marker->data), marker->data_length);
-      if (const int found = exif_orientation(body); marker->marker == kExifMarker && found != 1) return found;
-    }
-    return 1;
-  }
-
   Image decode(int channels, int scale) {
     info_.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     info_.scale_num = 1;
@@ -108,13 +99,11 @@ class JpegReader {
   }
 
  private:
-  static constexpr int kExifMarker = JPEG_APP0 + 1;
-
   template <class Step>
   void run(const Step& step) {
     if (run_step(errors_, step)) return;
     fail(ErrorKind::Data, str(name_, " is a JPEG that cannot be decoded: ", errors_.message.data()),
-         "is it whole? copy it again, or take it out of the data");
+         "the file is truncated or damaged: copy it again, or take it out of the data");
   }
 
   const std::string& name_;
@@ -148,7 +137,7 @@ Image decode_jpeg(std::string_view bytes, const std::string& name, const DecodeO
     fail(ErrorKind::Data, str(name, " is a JPEG, whose values are not exact, where class numbers are needed"),
          "save masks as PNG");
   }
-  const int orientation = options.orient ? reader.orientation() : 1;  // before decoding, which forgets the markers
+  const int orientation = options.orient ? jpeg_orientation(bytes) : 1;
   const bool is_grey = options.kind == PixelKind::Grey;
   Image image = reader.decode(is_grey && reader.is_grey() ? 1 : 3, scale_of(header, options.least_side));
   if (is_grey && image.channels == 3) image = grey_of_rgb(image);

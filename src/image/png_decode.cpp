@@ -93,7 +93,7 @@ class PngReader {
   void run(const Step& step) {
     if (run_step(errors_, step)) return;
     fail(ErrorKind::Data, str(name_, " is a PNG that cannot be decoded: ", errors_.message.data()),
-         "is it whole? copy it again, or take it out of the data");
+         "the file is truncated or damaged: copy it again, or take it out of the data");
   }
 
   const std::string& name_;

@@ -1,4 +1,4 @@
-"""Images of Tandem beside those of Pillow and OpenCV, where these are installed."""
+"""Images of Tandem beside those of Pillow, torchvision and OpenCV, where these are installed."""
 
 import importlib.util
 import io
@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 import warnings
+
+from torchvision_peer import add_torchvision
 
 IMAGE_TOOL = pathlib.Path(os.environ["TANDEM_BUILD"]) / "tests" / "image_tool"
 RGB, GREY, INDICES = 0, 1, 2
@@ -321,6 +323,95 @@ class AsPillow(ImageTest):
             for top, left in ((0, 0), (3, 5), (-4, -6), (18, 28), (-40, 2), (2, -40), (25, 2), (2, 35)):
                 expected = wide[50 + top:65 + top, 50 + left:72 + left].squeeze()
                 self.assert_near(self.apply("crop", array, 15, 22, top, left, *fill), expected, 0, f"{top}, {left}")
+
+
+def on_a_border(size, out_size):
+    """Which of `out_size` centres lie between two of `size` pixels, so that rounding decides for the one or the other."""
+    import numpy
+    places = (numpy.arange(out_size) + 0.5) * size / out_size
+    return abs(places - places.round()) < 1e-3
+
+
+class AsTorchvision(ImageTest):
+    """Transforms v2 of tensors; of Pillow images where torchvision computes places of tensors in float and rounds them otherwise."""
+
+    FACTORS = (0.51, 0.61, 0.83, 1.37, 1.91)
+    MEAN = (124, 116, 104)
+
+    def setUp(self):
+        if not add_torchvision():
+            self.skipTest(f"{sys.executable} has no torchvision")
+        from torchvision.transforms import InterpolationMode
+        from torchvision.transforms.v2 import functional
+        self.functional, self.modes = functional, InterpolationMode
+
+    def images(self):
+        return ((channels, make(375, 500, channels)) for channels in (1, 3) for make in (random_image, smooth_image))
+
+    def of_tensor(self, change, array):
+        import torch
+        tensor = torch.from_numpy(array.reshape(*array.shape[:2], -1).copy()).permute(2, 0, 1).contiguous()
+        return change(tensor).permute(1, 2, 0).numpy().squeeze()
+
+    def test_resizes(self):
+        for channels, array in self.images():
+            for factor in self.FACTORS:
+                size = [round(375 * factor), round(500 * factor)]
+                expected = self.of_tensor(lambda image: self.functional.resize(image, size, self.modes.BILINEAR, antialias=True), array)
+                self.assert_near(self.apply("resize_bilinear", array, *size), expected, what=f"{channels} {factor}")
+
+    def test_resizes_labels(self):
+        """As NEAREST_EXACT: NEAREST takes the upper left pixel of those that one stands for."""
+        import numpy
+        for channels, array in self.images():
+            for factor in self.FACTORS:
+                size = [round(375 * factor), round(500 * factor)]
+                expected = self.of_tensor(lambda image: self.functional.resize(image, size, self.modes.NEAREST_EXACT), array)
+                rows, columns = (~on_a_border(*sizes) for sizes in zip(array.shape, size))
+                self.assertGreater(min(rows.mean(), columns.mean()), 0.9)
+                chosen = numpy.ix_(rows, columns)
+                self.assert_near(self.apply("resize_nearest", array, *size)[chosen], expected[chosen], 0, f"{channels} {factor}")
+
+    def assert_warps(self, ours, theirs, what):
+        """`ours` of an array, interpolation and fill; `theirs` of an image, mode and fill."""
+        for channels, array in self.images():
+            fill = self.MEAN[:channels]
+            expected = numpy_of(theirs(pillow_of(array), self.modes.NEAREST, list(fill)))
+            self.assert_near(ours(array, NEAREST, fill), expected, 0, f"{what} {channels}")
+            expected = numpy_of(theirs(pillow_of(array), self.modes.BILINEAR, list(fill)))
+            self.assert_near(ours(array, BILINEAR, fill), expected, what=f"{what} {channels}")
+            # Of tensors, what is a pixel from the edge is mixed with the fill; Pillow and ours mix it with nothing.
+            expected = self.of_tensor(lambda image: theirs(image, self.modes.BILINEAR, list(fill)), array)
+            white = self.of_tensor(lambda image: theirs(image.new_full(image.shape, 255), self.modes.BILINEAR, [0] * channels), array)
+            self.assertGreater((white == 255).mean(), 0.4)
+            self.assert_near(ours(array, BILINEAR, fill)[white == 255], expected[white == 255], what=f"{what} {channels}, tensor")
+
+    def test_rotates(self):
+        for degrees in (3.7, -9.99, 10, 45):
+            self.assert_warps(lambda array, mode, fill: self.apply("rotate", array, degrees, mode, *fill),
+                              lambda image, mode, fill: self.functional.rotate(image, degrees, mode, fill=fill), degrees)
+
+    def test_warps(self):
+        """Around the centre, (250, 187.5): scaled, sheared, rotated, then shifted; ours has the inverse."""
+        import numpy
+        from math import cos, radians, sin, tan
+        for degrees, shift, scale, shear in ((7.3, (11, -5), 0.83, (4, 0)), (-30, (-20, 9), 1.6, (0, 0))):
+            angle, lean = radians(degrees), radians(shear[0])
+            turned = numpy.array([[cos(angle), -sin(angle)], [sin(angle), cos(angle)]]) @ [[1, -tan(lean)], [0, 1]]
+            back, centre = numpy.linalg.inv(scale * turned), numpy.array([250, 187.5])
+            matrix = numpy.c_[back, centre - back @ (centre + shift)].flatten()
+            self.assert_warps(lambda array, mode, fill: self.apply("affine", array, 375, 500, *matrix, mode, *fill),
+                              lambda image, mode, fill: self.functional.affine(image, degrees, list(shift), scale, list(shear), mode, fill=fill),
+                              degrees)
+
+    def test_blurs_flips_and_crops(self):
+        for channels, array in self.images():
+            for sigma in (0.6, 1.1, 2.3):
+                expected = self.of_tensor(lambda image: self.functional.gaussian_blur(image, [5, 5], [sigma, sigma]), array)
+                self.assert_near(self.apply("gaussian_blur", array, 5, sigma), expected, what=f"{channels} {sigma}")
+            self.assert_near(self.apply("flip_horizontal", array), self.of_tensor(self.functional.horizontal_flip, array), 0)
+            padded = self.of_tensor(lambda image: self.functional.crop(self.functional.pad(image, [30, 20, 0, 0], fill=9), 0, 0, 321, 321), array)
+            self.assert_near(self.apply("crop", array, 321, 321, -20, -30, *[9] * channels), padded, 0)
 
 
 class AsOpenCv(ImageTest):
