@@ -116,21 +116,22 @@ class JoinedNorm : public torch::autograd::Function<JoinedNorm> {
     const Tensor grad = grads[0].to(mean.scalar_type());
     const Tensor centred = input.to(mean.scalar_type()) - along_channels(mean, input);
     const Tensor grad_sum = channel_sums(grad);
-    const Tensor product_sum = channel_sums(grad * centred);
+    // Of normalized values, as FusedNorm: some ranks may use that for their input, and all exchange these sums.
+    const Tensor product_sum = channel_sums(grad * centred) * inv_std;
 
     Tensor input_grad, weight_grad, bias_grad;
     if (context->needs_input_grad(0)) {
       const StatisticsGather& gather = HeldGather::of(context->saved_data["gather"]);
       const Tensor means = gather(torch::cat({grad_sum, product_sum})).sum(0) / count;
       const Tensor mean_grad = means.narrow(0, 0, mean.numel());
-      const Tensor slope = means.narrow(0, mean.numel(), mean.numel()) * inv_std.square();
+      const Tensor slope = means.narrow(0, mean.numel(), mean.numel()) * inv_std;
       const Tensor scale = weight.defined() ? inv_std * weight : inv_std;
       input_grad = (grad - centred.mul_(along_channels(slope, input)).add_(along_channels(mean_grad, input)))
                        .mul_(along_channels(scale, input))
                        .to(input.scalar_type());
     }
     if (weight.defined()) {
-      weight_grad = (product_sum * inv_std).to(weight.scalar_type());
+      weight_grad = product_sum.to(weight.scalar_type());
       bias_grad = grad_sum.to(weight.scalar_type());
     }
     return {input_grad, weight_grad, bias_grad, Tensor(), Tensor(), Tensor()};

@@ -227,6 +227,15 @@ TEST(BatchNorm, OverRanksGathersOnceForwardAndOnceBackward) {
   EXPECT_EQ(train_together(BatchNormOptions(2), input, torch::ones_like(input), {2, 2}).num_gathers, 2);
 }
 
+// Sums of the gradient (2 and 3), and of its products with the normalized values (-1 and 1).
+TEST(BatchNorm, OverRanksExchangesSumsOfNormalizedValues) {
+  BatchNorm layer(BatchNormOptions(1).eps(0));
+  Tensor last;
+  layer->set_gather([&](const Tensor& row) { return last = row, row.unsqueeze(0); });
+  train(layer, torch::tensor({1.0F, 5.0F}).view({2, 1}), torch::tensor({2.0F, 3.0F}).view({2, 1}));
+  EXPECT_TRUE(last.equal(torch::tensor({5.0F, 1.0F}))) << last;
+}
+
 TEST(BatchNorm, OverRanksGathersInForwardOnlyIfTheInputNeedsNoGradient) {
   BatchNorm layer(2);
   int num_gathers = 0;

@@ -42,7 +42,8 @@ std::vector<Tensor> train_norm(const Pass& pass, torch::Device device, torch::Sc
   const Tensor shortcut = pass.has_shortcut ? draw(0).to(device).contiguous(format).requires_grad_() : Tensor();
   const Tensor slope = draw(0.5).to(device).contiguous(format);
   layer->to(device, device.is_cpu() ? torch::kDouble : torch::kFloat);
-  if (pass.is_joined) layer->set_gather([](const Tensor& row) { return torch::stack({row, row}); });
+  Tensor exchanged;  // last of all, by the backward pass: another rank may do it on the other way
+  if (pass.is_joined) layer->set_gather([&](const Tensor& row) { return exchanged = row, torch::stack({row, row}); });
   const Tensor output = layer->forward_with(x, pass.activation, shortcut);
   EXPECT_EQ(output.scalar_type(), x.scalar_type());
   EXPECT_TRUE(output.is_contiguous(format));
@@ -50,6 +51,7 @@ std::vector<Tensor> train_norm(const Pass& pass, torch::Device device, torch::Sc
   std::vector<Tensor> all = {output.detach(),     x.grad(),          layer->weight.grad(), layer->bias.grad(),
                              layer->running_mean, layer->running_var};
   if (pass.has_shortcut) all.push_back(shortcut.grad());
+  if (pass.is_joined) all.push_back(exchanged);
   for (Tensor& one : all) one = one.to(torch::kCPU, torch::kDouble);
   return all;
 }
