@@ -224,7 +224,7 @@ TEST(Config, NamesAnInvalidValueInAFileAndItsLine) {
 
 TEST(Config, RefusesAFileOfTheWrongShape) {
   EXPECT_TRUE(says(failure_in_file("optimizer: 3\n").message(), {":1: ", "optimizer", "section"}));
-  EXPECT_TRUE(says(failure_in_file("name: {a: 1}\n").message(), {":1: ", "name", "section"}));
+  EXPECT_TRUE(says(failure_in_file("name: {a: 1}\n").message(), {":1: ", "name", "mapping"}));
   EXPECT_TRUE(says(failure_in_file("tags: [[a]]\n").message(), {":1: ", "tags", "list"}));
   EXPECT_TRUE(says(failure_in_file("name: a\nbatch-size: 1\nname: b\n").message(), {":3: ", "name", ":1"}));
   EXPECT_TRUE(says(failure_in_file("- a\n- b\n").message(), {":1: ", "mapping"}));

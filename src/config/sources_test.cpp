@@ -180,7 +180,7 @@ TEST(Optional, TakesAnEmptyMapForNone) {
   const TempFile file("note: {}\n");
   EXPECT_EQ(load_job({"--config", file.path()}).note, std::nullopt);
   const TempFile wrong("name: {}\n");
-  EXPECT_TRUE(says(job_failure({"--config", wrong.path()}), {"config: ", wrong.path(), ":1: name", "section"}));
+  EXPECT_TRUE(says(job_failure({"--config", wrong.path()}), {"config: ", wrong.path(), ":1: name", "mapping"}));
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ class YamlReader {
   Written written(const Field& field, const YAML::Node& value) const {
     if (value.IsNull() || (field.optional && (is_none(value) || is_empty_map(value)))) return {};
     if (value.IsScalar()) return value.Scalar();
-    if (value.IsMap()) fail_at(value, str(field.name, " is a setting but has a section"), field.help);
+    if (value.IsMap()) fail_at(value, str(field.name, " must be a value or a list, not a mapping"), field.help);
     auto texts = list_texts(value);
     if (!texts)
       fail_at(value, str(field.name, ": an item of the list is not a scalar"), str("expected ", field.allowed));

@@ -15,11 +15,18 @@ namespace tandem {
 namespace {
 
 std::string sentence_of(const BadSample& bad) {
-  const std::string name = bad.name.empty() ? "" : str(" (", bad.name, ")");
-  return str("loader: cannot read sample ", bad.index, name, ": ", bad.reason);
+  return str("loader: cannot read sample ", bad.index, ": ", text_of(bad));
 }
 
 }  // namespace
+
+std::string text_of(const BadSample& sample) {
+  std::string_view reason = sample.reason;
+  const std::string failure = str("cannot read ", sample.name, ": ");
+  if (!sample.name.empty() && reason.starts_with(failure)) reason.remove_prefix(failure.size());
+  const bool is_named = reason.find(sample.name) != reason.npos;  // an empty name is found, too
+  return is_named ? std::string(reason) : str(sample.name, ": ", reason);
+}
 
 void validate(const LoaderOptions& options) {
   check_range("workers", options.workers, -1, 1024);
@@ -97,7 +104,7 @@ void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int6
            str(sentence_of(sample),
                allowed == 0 ? "" : str("; ", allowed, " samples were skipped before, the maximum of --skip-bad")),
            str(sample.hint.empty() ? "repair or remove it" : sample.hint,
-               ", or let each rank skip up to N such samples with --skip-bad N"));
+               ", or leave out up to N such samples with --skip-bad N"));
     }
     skipped.push_back(std::move(sample));
   }

@@ -319,7 +319,7 @@ TEST(Loader, NamesABadSampleWhenItsStepIsDue) {
     EXPECT_EQ(loader.next()[0].value, (Ids{100, 101}));
     EXPECT_EQ(loader.next()[0].value, (Ids{102, 103}));
     const Error error = error_of([&] { loader.next(); });
-    EXPECT_EQ(missing_facts(error, ErrorKind::Data, {"sample 5 (images/5.jpg)", "not a JPEG", "--skip-bad N"}), "");
+    EXPECT_EQ(missing_facts(error, ErrorKind::Data, {"sample 5: images/5.jpg: not a JPEG", "--skip-bad N"}), "");
     EXPECT_EQ(loader.state().cursor, 4);
     EXPECT_EQ(loader.next()[0].value, (Ids{106, 107}));
   }
@@ -349,7 +349,7 @@ TEST(Loader, SkipsNoMoreSamplesThanItMay) {
   loader.next();
   loader.next();
   EXPECT_EQ(
-      missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data, {"sample 5 (images/5.jpg)", "not a JPEG", "2"}),
+      missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data, {"sample 5: images/5.jpg: not a JPEG", "2"}),
       "");
 }
 
@@ -364,8 +364,9 @@ TEST(Loader, CannotSkipAWholeBatch) {
   const WithBad dataset{.bad = {2, 3}};
   Loader loader(dataset, in_order(8, 2), collate, {.workers = 1, .skip_bad = 10});
   loader.next();
-  EXPECT_EQ(
-      missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data, {"sample 3 (images/3.jpg)", "micro-batch"}), "");
+  EXPECT_EQ(missing_facts(error_of([&] { loader.next(); }), ErrorKind::Data,
+                          {"sample 3: images/3.jpg: not a JPEG", "micro-batch"}),
+            "");
 }
 
 TEST(Loader, QuotesWhateverADatasetThrows) {

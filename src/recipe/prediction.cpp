@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "monitor/numbers.h"
 
 namespace tandem {
 namespace {
@@ -33,7 +34,8 @@ Prediction::Prediction(Communicator& comm, const PredictionOptions& options)
   if (comm.world().is_main()) draft_.emplace(options.output, options.key(), options.num_rows);
   for (const auto& [index, text] : share(comm, draft_, options.is_there)) known_.restore(index, text);
   if (known_.num_known() > 0) {
-    progress_.log(str("continuing: ", known_.num_known(), " of ", known_.num_rows(), " rows are already written"));
+    progress_.log(str("continuing: ", known_.num_known(), " of ", counted(known_.num_rows(), options.row_name),
+                      " are already written"));
   }
 }
 

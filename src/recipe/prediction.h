@@ -24,6 +24,7 @@ struct PredictionOptions {
   std::filesystem::path output = {};      // its Draft makes the prediction resumable; empty: no draft
   std::function<std::string()> key = {};  // of the Draft; called on the first rank
   std::function<bool(const std::string& row)> is_there = {};  // whether what a row of the Draft names still exists
+  std::string row_name = "row";                               // what a row is for the user: "mask"
   ProgressOptions progress = {.progress = false};
   EvaluationOptions loop = {};  // of rounds(), except after_round
 };

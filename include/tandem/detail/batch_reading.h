@@ -24,6 +24,9 @@ struct BadSample {
   friend bool operator==(const BadSample&, const BadSample&) = default;
 };
 
+// The name, once, and the reason: "images/3.jpg: No such file or directory".
+std::string text_of(const BadSample& sample);
+
 namespace detail {
 
 struct Complaint {
