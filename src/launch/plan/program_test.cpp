@@ -33,6 +33,14 @@ TEST(Program, OfTheOtherToolsIsAScriptWhateverItsName) {
   }
 }
 
+TEST(Program, OfTheOtherToolsThatIsOnPathAndNoFileHereRunsAsItIs) {
+  SampleMachine machine;
+  for (const Dialect dialect : {Dialect::Torchrun, Dialect::Accelerate}) {
+    EXPECT_EQ(machine.plan({"prog", "a"}, dialect).command, (Args{"prog", "a"}));
+  }
+  EXPECT_EQ(machine.plan({"--use-env", "prog", "a"}, Dialect::Launch).command, (Args{"prog", "a"}));
+}
+
 TEST(Program, IsInterpretedByTheOneThatIsNamed) {
   SampleMachine machine;
   machine.variables["PYTHON_EXEC"] = "/venv/bin/python";
