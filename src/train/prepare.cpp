@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "ddp/buffer_sync.h"
 #include "train/accelerator_run.h"
+#include "train/check_parts.h"
 
 namespace tandem {
 namespace {

@@ -54,10 +54,6 @@ struct WeightedGroup {
 };
 using Pass = std::vector<WeightedGroup>;
 
-// An Error if the optimizer, the reducer and exact mode do not fit together. Called at the start of a run; every Step
-// checks it again.
-void check_parts(const Reducer& reducer, const Optimizer& optimizer, std::int64_t num_batches, bool is_exact);
-
 // One update of a model: `begin_batch`, the forward pass and `backward` for each micro-batch of this rank, then
 // `update`. train_step and Accelerator both use it, so that the order is implemented once.
 class Step {
