@@ -149,6 +149,18 @@ def training_round(ours: Command, peer: Command) -> Round:
     return Round(median(our["step_ms"]), median(their["step_ms"]), max(diffs))
 
 
+def memory_round(ours: Command, peer: Command) -> Round:
+    """The most memory that was allocated at one time."""
+    (our,), (their,) = results(ours), results(peer)
+    return Round(our["memory_gb"], their["memory_gb"])
+
+
+def step_round(ours: Command, other: Command) -> Round:
+    """The same steps in two ways, both ours. Other batches of batch norm give other losses."""
+    (our,), (their,) = results(ours), results(other)
+    return Round(median(our["step_ms"]), median(their["step_ms"]))
+
+
 def turns_round(both: Command, _: Command) -> Round:
     """One process that alternates between both sides."""
     (result,) = results(both)
@@ -216,18 +228,19 @@ def distance_round(ours: Command, peer: Command) -> Round:
     return Round(our["ms"], their["ms"], max(abs(one - other) for one, other in zip(our["map"], their["map"], strict=True)))
 
 
-def image_round(ours: Command, peer: Command) -> Round:
-    """The largest difference of two values, of every 1009th."""
+def loader_round(ours: Command, peer: Command) -> Round:
+    """The largest difference of two values, of every 1009th of the images and every 1013th of their planes."""
     (our,), (their,) = results(ours), results(peer)
     return Round(our["ms"], their["ms"], max(abs(one - other) for one, other in zip(our["pixels"], their["pixels"], strict=True)))
 
 
-def image_threads_round(ours: Command, alone: Command) -> Round:
-    """Two threads against two processes at once: the slower one. All in one session, since the kernel shares a busy machine among sessions."""
+def loader_threads_round(ours: Command, alone: Command) -> Round:
+    """Two threads against two processes at once: the slower one, and each has as many samples as ours. All in one session, since the
+    kernel shares a busy machine among sessions."""
     command = shlex.join(alone)
     (our,) = results(ours)
     printed = subprocess.run(["sh", "-c", f"{command} & {command}; wait"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return Round(our["ms"], max(json.loads(line)["ms"] for line in printed.splitlines()))
+    return Round(our["ms"], max(json.loads(line)["ms"] for line in printed.splitlines()) / 2)
 
 
 def decode_round(ours: Command, peer: Command) -> Round:

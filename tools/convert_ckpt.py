@@ -5,7 +5,7 @@ Usage: convert_ckpt.py CKPT FOLDER [--tokenizer FOLDER] [--gelu erf|tanh] [--tru
 code is 1. CKPT is one of
 - the ckpt.pt of a nanoGPT script: FOLDER gets config.json, model.safetensors and the files of the tokenizer;
 - a folder, as Hugging Face saves it, whose pytorch_model.bin, or whose shards in pytorch_model.bin.index.json, are converted;
-- the .pth of a ResNet or of a segmentation model, of torchvision, timm or the guide's repository (a dictionary with state_dict): FOLDER
+- the .pth of a ResNet or of a segmentation model, of torchvision, timm or the guide's repository (or a dictionary with state_dict or model): FOLDER
   gets model.safetensors, by the names of torchvision. A FOLDER that ends in .safetensors is that file itself.
 """
 
@@ -36,6 +36,7 @@ END_OF_TEXT = 50256  # in the vocabulary of GPT-2
 OLD_FORMAT = pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2)  # torch before 1.6, such as the published files of GPT-2
 PICKLED, PICKLED_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "merges.txt")
+SAVE_AGAIN = 'save it again where that code is: torch.save(model.state_dict(), "weights.pth"), or only tensors, numbers and strings'
 ACTIVATIONS = {"erf": "gelu", "tanh": "gelu_new"}
 
 # Of the guide's segmentation models (res50_ASPP_lorm, deeplabv2, deeplabv3p, deeplabv3p_lorm), and of ResNets alone: our names, which
@@ -46,7 +47,6 @@ IMAGE_NAMES = ((r"(conv1|bn1|layer[1-4])\.", r"backbone.\1."),
                (r"layer(?:_pred0|5)\.global_avg_pool\.", "classifier.0.convs.4."),
                (r"layer(?:_pred0|5)\.(?:conv1|prject\.0)\.", "classifier.0.project.0."),
                (r"layer(?:_pred0|5)\.(?:bn1|prject\.1)\.", "classifier.0.project.1."),
-               (r"layer[56]\.conv2d_list\.", "classifier.convs."),
                (r"reduce\.", "classifier.low."),
                (r"fuse\.([01])\.", r"classifier.first.\1."),
                (r"fuse\.([34])\.", lambda match: f"classifier.second.{int(match[1]) - 3}."),
@@ -69,24 +69,35 @@ def load_checkpoint(path: Path, trust: bool) -> object:
         with path.open("rb") as file:
             is_old = file.read(len(OLD_FORMAT)) == OLD_FORMAT
     except OSError as error:
-        raise Refused(f"cannot read {path}: {error.strerror}", "give the ckpt.pt of the training script") from error
+        raise Refused(f"cannot read {path}: {error.strerror}", "name a file of torch.save, such as ckpt.pt or resnet50.pth") from error
     try:
-        return torch.load(path, map_location="cpu", weights_only=not trust, mmap=not is_old)
+        loaded = torch.load(path, map_location="cpu", weights_only=not trust, mmap=not is_old)
+        return loaded.state_dict() if isinstance(loaded, torch.nn.Module) else loaded
     except (AttributeError, ImportError) as error:
-        raise Refused(f"{path} needs code that cannot be imported: {error}", "save it again with only tensors, numbers and strings") from error
+        raise Refused(f"{path} needs code that cannot be imported: {error}", SAVE_AGAIN) from error
     except pickle.UnpicklingError as error:
         if not trust:
             raise Refused(f"{path} contains more than tensors, numbers and strings",
                           "if you trust its author, add --trust: loading can then run arbitrary code") from error
     except Exception:  # torch raises errors of any type, even OSError, for an invalid file
         pass
-    raise Refused(f"{path} is not a torch.save file, or is truncated", "give the complete ckpt.pt of the training script")
+    raise Refused(f"{path} is not a torch.save file, or is truncated", "give the complete file, such as ckpt.pt or resnet50.pth")
+
+
+def check_known(path: Path, checkpoint: object) -> None:
+    """Refuses what is neither of a text script nor an image model."""
+    if isinstance(checkpoint, dict) and "model_args" in checkpoint:
+        return
+    keys = [str(key) for key in checkpoint] if isinstance(checkpoint, dict) else []
+    found = f"a dictionary with {', '.join(keys[:5])}{' and more' if len(keys) > 5 else ''}" if keys else f"of type {type(checkpoint).__name__}"
+    raise Refused(f"{path} is neither a nanoGPT checkpoint (model, model_args) nor the weights of a ResNet (conv1.weight): it is {found}",
+                  'save the weights alone, torch.save(model.state_dict(), "weights.pth"), or a nanoGPT checkpoint')
 
 
 def part(path: Path, checkpoint: object, name: str) -> dict:
     found = checkpoint.get(name) if isinstance(checkpoint, dict) else None
     if not isinstance(found, dict):
-        raise Refused(f"{path} has no dictionary {name}", "give a nanoGPT checkpoint, with model and model_args, or the weights of a ResNet")
+        raise Refused(f"{path} has no dictionary {name}", "give a nanoGPT checkpoint, with model and model_args")
     return found
 
 
@@ -260,11 +271,13 @@ def convert_folder(options: argparse.Namespace, source: Path, tokenizer: list[Pa
 
 def image_state(checkpoint: object) -> dict[str, object] | None:
     """The weights, by their plain names, if they are those of a ResNet or of a segmentation model on one."""
-    state = checkpoint.get("state_dict", checkpoint) if isinstance(checkpoint, dict) else None
-    if not isinstance(state, dict):
+    if not isinstance(checkpoint, dict):
         return None
-    plain = {PREFIXES.sub("", str(name)): weight for name, weight in state.items()}
-    return plain if plain.keys() & {"conv1.weight", "backbone.conv1.weight"} else None
+    for state in (checkpoint, checkpoint.get("state_dict"), checkpoint.get("model")):
+        plain = {PREFIXES.sub("", str(name)): weight for name, weight in state.items()} if isinstance(state, dict) else {}
+        if plain.keys() & {"conv1.weight", "backbone.conv1.weight"}:
+            return plain
+    return None
 
 
 def image_name(name: str) -> str:
@@ -278,7 +291,7 @@ def image_name(name: str) -> str:
 def convert_image_model(options: argparse.Namespace, state: dict[str, object]) -> None:
     wrong = [name for name, weight in state.items() if not isinstance(weight, torch.Tensor)]
     if wrong:
-        raise Refused(f"{options.ckpt}: {', '.join(wrong[:5])} is not a tensor", "give a dictionary of tensors, or one with state_dict")
+        raise Refused(f"{options.ckpt}: {', '.join(wrong[:5])} is not a tensor", "give a dictionary of tensors, or one with state_dict or model")
     left_out = sorted(name for name in state if name.startswith(CLASSIFIERS))
     weights = {image_name(name): weight for name, weight in state.items() if name not in left_out}
     write_folder(options.folder, weights)
@@ -291,9 +304,10 @@ def convert(options: argparse.Namespace) -> None:
     is_folder = options.ckpt.is_dir() or options.ckpt.name == PICKLED
     checkpoint = None if is_folder else load_checkpoint(options.ckpt, options.trust)
     if state := image_state(checkpoint):
-        convert_image_model(options, state)
-    else:
-        convert_text_model(options, checkpoint)
+        return convert_image_model(options, state)
+    if not is_folder:
+        check_known(options.ckpt, checkpoint)
+    convert_text_model(options, checkpoint)
 
 
 def convert_text_model(options: argparse.Namespace, checkpoint: object) -> None:

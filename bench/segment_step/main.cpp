@@ -1,5 +1,5 @@
-// Training steps of res50_ASPP_lorm with all terms of its loss, on one rank, or under a launcher on several, with
-// synchronized batch norm and the same batch on each; or batches of an evaluation. Prints one JSON object.
+// Training steps of res50_ASPP_lorm with the terms of the guide's loss, on one rank, or under a launcher on several,
+// with synchronized batch norm and the same batch on each; or batches of an evaluation. Prints one JSON object.
 //
 //   build/bin/bench/segment_step --folder FOLDER, where segment_step_torch.py --prepare has put weights and a batch
 
@@ -14,8 +14,8 @@
 #include "comm/solo/solo.h"
 #include "gpt/moments.h"
 #include "models/deeplab/deeplab.h"
-#include "models/deeplab/pixel_losses.h"
 #include "models/deeplab/weights.h"
+#include "recipes/segment/losses.h"
 #include "run_bench.h"
 #include "train/convolutions.h"
 #include "train/rank_facts.h"
@@ -28,6 +28,8 @@ struct SegmentStepOptions {
   Precision precision = Precision::Fp32;
   int warmup = 1;
   int steps = 3;
+  std::int64_t micro_batches = 1;
+  bool lorm = true;
   bool evaluate = false;
 };
 
@@ -38,6 +40,8 @@ void visit_fields(SegmentStepOptions& o, Visitor&& field) {
   field("precision", o.precision, "what matrices are multiplied in");
   field("warmup", o.warmup, "steps before those that are measured");
   field("steps", o.steps, "steps that are measured");
+  field("micro-batches", o.micro_batches, "parts of the batch that a step goes through one after the other");
+  field("lorm", o.lorm, "whether the loss has the LoRM term");
   field("evaluate", o.evaluate, "evaluate the batch instead: a forward pass, and a confusion matrix of its classes");
 }
 
@@ -45,34 +49,32 @@ namespace {
 
 using torch::Tensor;
 
+constexpr double kInitScale = 1024;  // of fp16: no step overflows with it, and every one of both sides is an update
+
 struct Batch {
   Tensor images;
   PixelTargets targets;
+  std::vector<KnownCount> counts;
 };
 
-Batch read_batch(const SegmentStepOptions& options) {
-  const NamedTensors tensors = load_safetensors(options.folder / "batch.safetensors");
-  const auto plane = [&](const char* name) { return tensors.at(name).to(options.device); };
-  return {.images = plane("images").contiguous(at::MemoryFormat::ChannelsLast),
-          .targets = {.labels = plane("labels"),
-                      .pseudo = plane("pseudo"),
-                      .near_scribble = plane("near_scribble"),
-                      .near_contour = plane("near_contour")}};
+segment::LossOptions loss_options(const SegmentStepOptions& options) {
+  return {.l_pseudo = 1, .l_lorm = options.lorm ? 1.0 : 0.0, .l_ds = 1, .l_dc = 1, .label_smooth = 0.1};
 }
 
-Loss loss_of(DistributedDataParallel<Deeplab>& ddp, const Batch& batch) {
-  const DeeplabOutput output = ddp(batch.images, batch.targets.pseudo);
-  const PixelLosses losses = pixel_losses(output.logits, batch.targets, {.label_smoothing = 0.1});
-  std::vector<LossTerm> terms;
-  const auto add = [&](const char* name, const SumAndCount& term) {
-    terms.push_back({.name = name, .sum = term.sum, .count = term.count.to(torch::kDouble).item<double>()});
-  };
-  add("scribble", losses.scribble);
-  add("pseudo", losses.pseudo);
-  add("l_ds", losses.entropy_s);
-  add("l_dc", losses.entropy_c);
-  add("lorm", output.lorm);
-  return {terms, batch.images.size(0)};
+std::vector<Batch> read_batches(const SegmentStepOptions& options) {
+  const NamedTensors tensors = load_safetensors(options.folder / "batch.safetensors");
+  const auto parts = [&](const char* name) { return tensors.at(name).chunk(options.micro_batches); };
+  const auto images = parts("images"), labels = parts("labels"), pseudo = parts("pseudo"),
+             near_scribble = parts("near_scribble"), near_contour = parts("near_contour");
+  std::vector<Batch> batches;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const PixelTargets read{labels[i], pseudo[i], near_scribble[i], near_contour[i]};
+    const auto moved = [&](const Tensor& plane) { return plane.to(options.device); };
+    batches.push_back({.images = moved(images[i]).contiguous(at::MemoryFormat::ChannelsLast),
+                       .targets = {moved(labels[i]), moved(pseudo[i]), moved(near_scribble[i]), moved(near_contour[i])},
+                       .counts = segment::known_counts(loss_options(options), read)});
+  }
+  return batches;
 }
 
 Deeplab load_model(const SegmentStepOptions& options) {
@@ -92,13 +94,17 @@ Json measure_training(const SegmentStepOptions& options, const World& world) {
   ParameterGroup all{.parameters = {}, .weight_decay = 5e-4};
   for (const auto& item : model->named_parameters()) all.parameters.emplace_back(item.key(), item.value());
   Sgd optimizer({all}, {.momentum = 0.9});
-  LossScaler scaler(options.precision, comm.device());
-  const std::vector<Batch> batches = {read_batch(options)};
+  LossScaler scaler(options.precision, comm.device(), {.init_scale = kInitScale});
+  const segment::LossOptions terms = loss_options(options);
+  const std::vector<Batch> batches = read_batches(options);
+  const auto loss = [&](const Batch& batch) {
+    const DeeplabOutput output = ddp(batch.images, options.lorm ? batch.targets.pseudo : Tensor());
+    return segment::segment_loss(terms, output, batch.targets, batch.counts, batch.images.size(0));
+  };
   Json::Array losses;
   Moments moments(comm.device());
   for (int i = 0; i < options.warmup + options.steps; ++i) {
     moments.mark();
-    const auto loss = [&](const Batch& batch) { return loss_of(ddp, batch); };
     losses.emplace_back(train_step(ddp, optimizer, scaler, batches, loss, {.step = i, .lr = 1e-3}).loss);
   }
   moments.mark();
@@ -112,7 +118,7 @@ Json measure_evaluation(const SegmentStepOptions& options) {
   const torch::NoGradGuard no_grad;
   Deeplab model = load_model(options);
   model->eval();
-  const Batch batch = read_batch(options);
+  const Batch batch = read_batches(options).front();
   const Autocast autocast(torch::Device(options.device).type(), options.precision);
   ConfusionMatrix matrix(model->options().classes);
   Moments moments{torch::Device(options.device)};

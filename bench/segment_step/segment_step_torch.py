@@ -64,7 +64,7 @@ def loss_of(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Ten
 def take_steps(model: torch.nn.Module, batch: dict[str, torch.Tensor], args: argparse.Namespace) -> tuple[list[float], list[float]]:
     device, dtype = torch.device(args.device).type, {"fp32": torch.float, "bf16": torch.bfloat16, "fp16": torch.float16}[args.precision]
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4, fused=True)
-    scaler = torch.amp.GradScaler(device, enabled=args.precision == "fp16")
+    scaler = torch.amp.GradScaler(device, init_scale=1024, enabled=args.precision == "fp16")  # no step overflows
     moments, losses = [moment(device)], []
     for _ in range(args.warmup + args.steps):
         optimizer.zero_grad()

@@ -27,7 +27,8 @@ struct ProgramText {
   std::vector<std::string> examples = {};  // complete command lines
   std::string environment_prefix = {};  // "PET_": the variable PET_MAX_RESTARTS sets max-restarts; empty: no variables
   std::vector<Refusal> refused = {};
-  bool flags_anywhere = false;  // flags may also follow the arguments
+  bool flags_anywhere = false;   // flags may also follow the arguments
+  std::string other_flags = {};  // lines of the help about flags that are translated before they are parsed
 };
 
 // The result of loading a configuration.

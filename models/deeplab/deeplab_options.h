@@ -15,14 +15,14 @@ enum class SegmentHead {
   AsppToClasses,  // ASPP whose branches have as many channels as there are classes
   DeeplabV3,      // torchvision's: ASPP and a 3x3 convolution; logits are resized without aligned corners
   DeeplabV3Plus,  // with the features of the first stage
-  DeeplabV2,      // the sum of four dilated convolutions
+  DilatedSum,     // of four dilated convolutions: DeepLabV2 of its paper
 };
 
 inline std::vector<std::pair<std::string, SegmentHead>> enum_names(SegmentHead) {
   return {{"aspp", SegmentHead::AsppToClasses},
           {"deeplabv3", SegmentHead::DeeplabV3},
           {"deeplabv3plus", SegmentHead::DeeplabV3Plus},
-          {"deeplabv2", SegmentHead::DeeplabV2}};
+          {"dilated_sum", SegmentHead::DilatedSum}};
 }
 
 struct DeeplabOptions {

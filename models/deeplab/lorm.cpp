@@ -5,17 +5,16 @@
 #include <array>
 
 #include "models/deeplab/rectify.h"
+#include "models/deeplab/soft_target.h"
 
 namespace tandem {
 namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kNoLabel = 255;
-
 // Whether the label, resized bilinearly, is above 0: (batch, positions).
 Tensor foreground(const Tensor& pseudo, const Tensor& features) {
-  const Tensor known = pseudo.masked_fill(pseudo == kNoLabel, 0).unsqueeze(1).to(torch::kFloat);
+  const Tensor known = pseudo.masked_fill(pseudo == kUnlabelled, 0).unsqueeze(1).to(torch::kFloat);
   return at::upsample_bilinear2d(known, features.sizes().slice(2), /*align_corners=*/true).flatten(1) > 0;
 }
 
@@ -44,7 +43,7 @@ SumAndCount LormImpl::forward(const Tensor& features, const Tensor& pseudo) {
   const Tensor counts = is_foreground.sum(1).cpu();
   const Tensor rows = is_foreground.flatten().nonzero().flatten();
   const auto* first = counts.const_data_ptr<std::int64_t>();
-  const std::array<std::int64_t, 3> shape = {features.size(0), -1, features.size(1)};
+  const std::array<std::int64_t, 3> shape = {features.size(0), features.size(2) * features.size(3), features.size(1)};
   return rectification({.features = x.view(shape),
                         .query = projected(query_, x.index_select(0, rows)),
                         .key = projected(key_, x).view(shape),

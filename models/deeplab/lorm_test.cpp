@@ -48,6 +48,17 @@ TEST(Lorm, WithoutForegroundIsTheMeanOfTheSquaresThatAreNotZero) {
   }
 }
 
+// A rank whose part of the step is padding.
+TEST(Lorm, OfNoImageIsNothing) {
+  Lorm lorm = double_lorm(2);
+  const Tensor x = torch::zeros({0, 2, 3, 3}, torch::kDouble).requires_grad_();
+  const SumAndCount loss = lorm(x, torch::zeros({0, 5, 5}, torch::kByte));
+  EXPECT_EQ(loss.sum.item<double>(), 0);
+  EXPECT_EQ(loss.count.item<std::int64_t>(), 0);
+  loss.sum.backward();
+  for (const Tensor& parameter : lorm->parameters()) EXPECT_EQ(parameter.grad().abs().max().item<double>(), 0);
+}
+
 TEST(Lorm, AveragesTheForegroundOverAllPositions) {
   Lorm lorm = double_lorm(1);
   const torch::NoGradGuard no_grad;

@@ -17,7 +17,7 @@ PixelClassifierImpl::PixelClassifierImpl(const DeeplabOptions& o, const ResnetIm
       break;
     case SegmentHead::DeeplabV3: add_v3(o, inputs); break;
     case SegmentHead::DeeplabV3Plus: add_v3_plus(o, trunk); break;
-    case SegmentHead::DeeplabV2: add_v2(o, inputs); break;
+    case SegmentHead::DilatedSum: add_dilated_sum(o, inputs); break;
   }
 }
 
@@ -41,7 +41,7 @@ void PixelClassifierImpl::add_v3_plus(const DeeplabOptions& o, const ResnetImpl&
   last_ = register_module("last", Conv(ConvOptions{.inputs = channels, .outputs = o.classes, .bias = true}));
 }
 
-void PixelClassifierImpl::add_v2(const DeeplabOptions& o, std::int64_t inputs) {
+void PixelClassifierImpl::add_dilated_sum(const DeeplabOptions& o, std::int64_t inputs) {
   const auto list = register_module("convs", torch::nn::ModuleList());
   for (const std::int64_t rate : {6, 12, 18, 24}) {
     sum_.emplace_back(ConvOptions{.inputs = inputs, .outputs = o.classes, .kernel = 3, .dilation = rate, .bias = true});
@@ -53,7 +53,7 @@ Tensor PixelClassifierImpl::forward(const ResnetFeatures& features) {
   switch (kind_) {
     case SegmentHead::DeeplabV3: return forward_v3(features.high);
     case SegmentHead::DeeplabV3Plus: return forward_v3_plus(features);
-    case SegmentHead::DeeplabV2: return forward_v2(features.high);
+    case SegmentHead::DilatedSum: return forward_dilated_sum(features.high);
     case SegmentHead::AsppToClasses: break;
   }
   return aspp_(features.high);
@@ -70,7 +70,7 @@ Tensor PixelClassifierImpl::forward_v3_plus(const ResnetFeatures& features) {
   return last_(second_(first_(both)));
 }
 
-Tensor PixelClassifierImpl::forward_v2(const Tensor& features) {
+Tensor PixelClassifierImpl::forward_dilated_sum(const Tensor& features) {
   Tensor sum = sum_.front()(features);
   for (std::size_t i = 1; i < sum_.size(); ++i) sum = sum + sum_[i](features);
   return sum;

@@ -24,10 +24,10 @@ class PixelClassifierImpl : public torch::nn::Module {
  private:
   void add_v3(const DeeplabOptions& options, std::int64_t inputs);
   void add_v3_plus(const DeeplabOptions& options, const ResnetImpl& trunk);
-  void add_v2(const DeeplabOptions& options, std::int64_t inputs);
+  void add_dilated_sum(const DeeplabOptions& options, std::int64_t inputs);
   torch::Tensor forward_v3(const torch::Tensor& features);
   torch::Tensor forward_v3_plus(const ResnetFeatures& features);
-  torch::Tensor forward_v2(const torch::Tensor& features);
+  torch::Tensor forward_dilated_sum(const torch::Tensor& features);
 
   SegmentHead kind_;
   double dropout_;
@@ -36,7 +36,7 @@ class PixelClassifierImpl : public torch::nn::Module {
   Conv conv_{nullptr};                                        // of DeepLabV3
   BatchNorm norm_{nullptr};                                   // of DeepLabV3
   Conv last_{nullptr};                                        // of DeepLabV3 and V3+
-  std::vector<Conv> sum_;                                     // of DeepLabV2
+  std::vector<Conv> sum_;                                     // of the sum
 };
 TORCH_MODULE(PixelClassifier);
 

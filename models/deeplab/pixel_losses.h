@@ -26,7 +26,7 @@ struct PixelLosses {
   SumAndCount scribble =
       {};  // cross-entropy; count: pixels with a label that are not mined away, each with its class weight
   SumAndCount pseudo = {};     // the same for the pseudo labels
-  SumAndCount entropy_s = {};  // -d sum_c P_c log P_c; count: pixels with d > 0
+  SumAndCount entropy_s = {};  // -d sum_c P_c log P_c; count: pixels with d > 0, also where P is 1
   SumAndCount entropy_c = {};
   SumAndCount dice = {};  // 1 - 2 |P T| / (|P| + |T|) of each class that is present; count: these classes
 };

@@ -57,6 +57,17 @@ TEST(DeeplabWeights, TakeTheTrunkOfAClassifier) {
   }
 }
 
+TEST(DeeplabWeights, OfAFileHaveAHeadOfAKindAndItsClasses) {
+  const Deeplab model(tiny(SegmentHead::AsppToClasses, 3));
+  for (const auto& [name, kind] : enum_names(SegmentHead())) {
+    const auto found = pretrained_weights(model, torchvision_weights(Deeplab(tiny(kind, 5))), "file");
+    ASSERT_TRUE(found.head.has_value()) << name;
+    EXPECT_EQ(found.head->kind, kind) << name;
+    EXPECT_EQ(found.head->classes, 5) << name;
+  }
+  EXPECT_FALSE(pretrained_weights(model, classifier_file(model, ""), "file").head.has_value());
+}
+
 TEST(DeeplabWeights, LeaveOutAHeadWithOtherClasses) {
   const Deeplab model(tiny(SegmentHead::AsppToClasses, 3)), other(tiny(SegmentHead::AsppToClasses, 5));
   const auto found = pretrained_weights(model, torchvision_weights(other), "file");
@@ -75,13 +86,28 @@ TEST(DeeplabWeights, OfAnotherTrunkAreAnError) {
   const Deeplab deeper(tiny(SegmentHead::AsppToClasses, 3, 50));
   const Error more = error_of([&] { pretrained_weights(model, torchvision_weights(deeper), "r50.safetensors"); });
   EXPECT_EQ(more.kind(), ErrorKind::Checkpoint);
-  EXPECT_TRUE(says(more.message(), {"r50.safetensors", "ResNet-14", "backbone.layer1.1", "is not in it", "more"}));
-  const Error fewer = error_of([&] { pretrained_weights(deeper, torchvision_weights(model), "file"); });
-  EXPECT_TRUE(says(fewer.message(), {"ResNet-50", "backbone.layer1.1.bn1.bias is missing"}));
-  auto wide = classifier_file(model, "");
-  wide["conv1.weight"] = torch::zeros({8, 3, 7, 7});
-  const Error wrong = error_of([&] { pretrained_weights(model, wide, "file"); });
-  EXPECT_TRUE(says(wrong.message(), {"conv1.weight is [8, 3, 7, 7] instead of [4, 3, 7, 7]"}));
+  EXPECT_TRUE(
+      says(more.message(), {"r50.safetensors has a ResNet-50 of width 4", "this model a ResNet-14 of width 4"}));
+  EXPECT_TRUE(says(more.hint(), {"--layers 50"}));
+  EXPECT_FALSE(says(more.hint(), {"--width"}));
+  const Deeplab basic(DeeplabOptions{.classes = 3, .trunk = {.layers = 18, .width = 8}});
+  const Error fewer = error_of([&] { pretrained_weights(deeper, torchvision_weights(basic), "file"); });
+  EXPECT_TRUE(says(fewer.hint(), {"--layers 18 --width 8"}));
+  const Error none = error_of([&] { pretrained_weights(deeper, {{"wte.weight", torch::zeros({2, 2})}}, "file"); });
+  EXPECT_TRUE(says(none.message(), {"file has no ResNet", "conv1.weight"}));
+}
+
+TEST(DeeplabWeights, OfATrunkThatIsNotAPlainResnetAreAnError) {
+  const Deeplab model(tiny(SegmentHead::AsppToClasses, 3));
+  auto grouped = classifier_file(model, "");
+  grouped["layer1.0.conv2.weight"] = torch::zeros({4, 2, 3, 3});
+  const Error wrong = error_of([&] { pretrained_weights(model, grouped, "file"); });
+  EXPECT_TRUE(says(wrong.message(), {"layer1.0.conv2.weight is [4, 2, 3, 3] instead of [4, 4, 3, 3]"}));
+  EXPECT_TRUE(says(wrong.hint(), {"ResNeXt"}));
+  auto broken = classifier_file(model, "");
+  broken.erase("layer1.0.bn1.bias");
+  const Error missing = error_of([&] { pretrained_weights(model, broken, "file"); });
+  EXPECT_TRUE(says(missing.message(), {"backbone.layer1.0.bn1.bias is missing"}));
 }
 
 }  // namespace

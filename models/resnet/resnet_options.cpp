@@ -60,6 +60,13 @@ void validate(const ResnetOptions& o) {
   }
 }
 
+std::optional<std::int64_t> layers_with(const std::array<int, 4>& blocks, bool is_bottleneck) {
+  for (const auto& [layers, depth] : depths()) {
+    if (depth.blocks == blocks && depth.is_bottleneck == is_bottleneck) return layers;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::vector<BlockOptions>> resnet_stages(const ResnetOptions& o) {
   const Depth& depth = depths().at(o.layers);
   const auto shapes = stage_shapes(o);

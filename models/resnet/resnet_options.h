@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,9 @@ struct ResnetOptions {
   friend bool operator==(const ResnetOptions&, const ResnetOptions&) = default;
 };
 void validate(const ResnetOptions& options);
+
+// The `layers` of a ResNet that has this many blocks in its stages; nothing: there is none.
+std::optional<std::int64_t> layers_with(const std::array<int, 4>& blocks, bool is_bottleneck);
 
 // One residual block.
 struct BlockOptions {

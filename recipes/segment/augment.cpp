@@ -108,7 +108,11 @@ SegmentPlanes change_planes(const SegmentPlanes& planes, const Change& change) {
 
 void validate(const AugmentOptions& o) {
   check_range("scale-min", o.scale_min, 0.1, 10);
-  check_range("scale-max", o.scale_max, o.scale_min, 10);
+  check_range("scale-max", o.scale_max, 0.1, 10);
+  if (o.scale_min > o.scale_max) {
+    fail(ErrorKind::Config, str("scale-min is ", o.scale_min, ", more than scale-max, which is ", o.scale_max),
+         str("give --augment.scale-max ", o.scale_min, " or more, too"));
+  }
   check_range("rotate", o.rotate, 0, 180);
   check_range("rotate-share", o.rotate_share, 0, 1);
   check_range("blur-share", o.blur_share, 0, 1);

@@ -143,7 +143,7 @@ TEST(Augment, CanBeTurnedOff) {
   const Augmentation drawn = draw_augmentation(7, off);
   EXPECT_EQ(drawn, (Augmentation{.down = drawn.down, .across = drawn.across}));
   EXPECT_EQ(missing_facts(error_of([] { validate(AugmentOptions{.scale_min = 3}); }), ErrorKind::Config,
-                          {"scale-max is 2", "3 to 10"}),
+                          {"scale-min is 3", "scale-max, which is 2", "--augment.scale-max 3"}),
             "");
 }
 

@@ -25,31 +25,24 @@ Tensor stack_plane(const std::vector<SegmentPlanes>& samples, Image SegmentPlane
   return all;
 }
 
-void fill_from(const Tensor& plane, std::int64_t first, std::uint8_t value) {
-  if (plane.defined()) plane.narrow(0, first, plane.size(0) - first).fill_(value);
-}
-
 Tensor moved(const Tensor& plane, torch::Device device) {
   return plane.defined() ? plane.to(device, /*non_blocking=*/true) : plane;
 }
 
 }  // namespace
 
-SegmentBatch make_batch(std::vector<SegmentPlanes>&& samples, bool pin) {
+SegmentBatch make_batch(std::vector<SegmentPlanes>&& samples, std::int64_t num_counted, bool pin) {
   const std::vector<SegmentPlanes> all = std::move(samples);
+  const auto plane = [&](Image SegmentPlanes::*member, std::uint8_t padding) {
+    const Tensor stacked = stack_plane(all, member, pin);
+    if (stacked.defined()) stacked.slice(0, num_counted).fill_(padding);
+    return stacked;
+  };
   return {.images = stack_plane(all, &SegmentPlanes::image, pin),
-          .targets = {.labels = stack_plane(all, &SegmentPlanes::labels, pin),
-                      .pseudo = stack_plane(all, &SegmentPlanes::pseudo, pin),
-                      .near_scribble = stack_plane(all, &SegmentPlanes::near_scribble, pin),
-                      .near_contour = stack_plane(all, &SegmentPlanes::near_contour, pin)}};
-}
-
-void SegmentBatch::leave_out_from(std::int64_t num_counted) {
-  if (num_counted == images.size(0)) return;
-  fill_from(targets.labels, num_counted, kIgnored);
-  fill_from(targets.pseudo, num_counted, kIgnored);
-  fill_from(targets.near_scribble, num_counted, 0);
-  fill_from(targets.near_contour, num_counted, 0);
+          .targets = {.labels = plane(&SegmentPlanes::labels, kIgnored),
+                      .pseudo = plane(&SegmentPlanes::pseudo, kIgnored),
+                      .near_scribble = plane(&SegmentPlanes::near_scribble, 0),
+                      .near_contour = plane(&SegmentPlanes::near_contour, 0)}};
 }
 
 Tensor tensor_of(const Image& image) {

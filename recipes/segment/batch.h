@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tandem/dataset.h>
+#include <tandem/train_step.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "models/deeplab/pixel_losses.h"
+#include "recipes/segment/losses.h"
 #include "recipes/segment/samples.h"
 
 namespace tandem::segment {
@@ -15,19 +18,27 @@ namespace tandem::segment {
 struct SegmentBatch {
   torch::Tensor images;  // (batch, height, width, 3)
   PixelTargets targets;  // (batch, height, width) each; undefined: not read
-
-  // Padding of the last step does not count: from this sample on, no pixel has a label or a weight.
-  void leave_out_from(std::int64_t num_counted);
+  std::vector<KnownCount> counts = {};
 
   PixelTargets targets_on(torch::Device device) const;
 };
 
-// In pinned memory if it goes to a GPU.
-SegmentBatch make_batch(std::vector<SegmentPlanes>&& samples, bool pin);
+// In pinned memory if it goes to a GPU. From the sample `num_counted` on, which is padding, no pixel has a label or a
+// weight.
+SegmentBatch make_batch(std::vector<SegmentPlanes>&& samples, std::int64_t num_counted, bool pin);
 
-// The function of a Loader that makes them.
+// The function of a Loader that makes them: for evaluation, and for training with that loss.
 inline auto batch_maker(torch::Device device) {
-  return [pin = device.is_cuda()](std::vector<SegmentPlanes>&& samples) { return make_batch(std::move(samples), pin); };
+  return [pin = device.is_cuda()](std::vector<SegmentPlanes>&& samples, const BatchFacts& facts) {
+    return make_batch(std::move(samples), facts.samples.num_counted, pin);
+  };
+}
+inline auto batch_maker(torch::Device device, const LossOptions& loss) {
+  return [make = batch_maker(device), loss](std::vector<SegmentPlanes>&& samples, const BatchFacts& facts) {
+    SegmentBatch batch = make(std::move(samples), facts);
+    batch.counts = known_counts(loss, batch.targets);
+    return batch;
+  };
 }
 
 // Pixels as uint8 (height, width, channels), and class indices (height, width) as an image.

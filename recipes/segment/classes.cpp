@@ -7,10 +7,13 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/check_range.h"
+#include "base/json.h"
 #include "base/text.h"
+#include "monitor/numbers.h"
 
 namespace tandem::segment {
 namespace {
@@ -70,9 +73,10 @@ class ClassesReader {
 
   Classes read() const {
     if (file_.names.size() < 2 || file_.names.size() > kMostClasses) {
-      refuse(str("names has ", file_.names.size(), " items"),
+      refuse(str("names has ", counted(std::ssize(file_.names), "item")),
              str("list 2 to ", kMostClasses, " classes: names: [background, road]"));
     }
+    check_different();
     Classes classes = named_classes(file_.names);
     read_palette(classes);
     if (file_.ignore_zero) {
@@ -84,16 +88,25 @@ class ClassesReader {
   }
 
  private:
+  void check_different() const {
+    std::set<std::string_view> seen;
+    for (const std::string& name : file_.names) {
+      if (!seen.insert(name).second) refuse(str("names lists '", name, "' twice"), "give each class a name of its own");
+    }
+  }
+
   void read_palette(Classes& classes) const {
     if (!file_.palette.empty() && file_.palette.size() != file_.names.size()) {
-      refuse(str("palette has ", file_.palette.size(), " colours for ", file_.names.size(), " names"),
+      refuse(str("palette has ", counted(std::ssize(file_.palette), "colour"), " for ", file_.names.size(), " names"),
              "list one for each class, or leave palette out");
     }
     for (std::size_t i = 0; i < file_.palette.size(); ++i) {
       const auto parts = split(file_.palette[i], ' ');
       for (std::size_t channel = 0; channel < 3; ++channel) {
         const auto value = parts.size() == 3 ? to_byte(parts[channel], 256) : std::nullopt;
-        if (!value) refuse(str("palette: '", file_.palette[i], "' is no colour"), "write it as 128 64 0");
+        if (!value) {
+          refuse(str("palette: '", file_.palette[i], "' is not a colour"), "give red, green and blue: 128 64 0");
+        }
         classes.palette[3 * i + channel] = *value;
       }
     }
@@ -131,7 +144,7 @@ class ClassesReader {
     const bool is_ignored = parts.size() == 2 && trim(parts[1]) == "ignored";
     const auto wanted = parts.size() == 2 && !is_ignored ? to_byte(parts[1], count) : std::nullopt;
     if (!stored || (!wanted && !is_ignored)) {
-      refuse(str("label_map: '", item, "' is no pair of a stored value and a class"),
+      refuse(str("label_map: '", item, "' is not a stored value and its class"),
              str("write 7=0 with a stored value below 256 and a class below ", count, ", or 7=ignored"));
     }
     return {stored, wanted.value_or(kIgnored)};
@@ -163,5 +176,25 @@ Classes numbered_classes(int count) {
 Classes shape_classes() { return named_classes({"background", "disc", "square", "triangle"}); }
 
 Classes read_classes(const fs::path& file) { return ClassesReader(file).read(); }
+
+std::string classes_yaml(const Classes& classes) {
+  Json::Array names;
+  Json::Array palette;
+  for (std::size_t i = 0; i < classes.names.size(); ++i) {
+    const std::uint8_t* colour = classes.palette.data() + 3 * i;
+    names.emplace_back(classes.names[i]);
+    palette.emplace_back(str(int{colour[0]}, ' ', int{colour[1]}, ' ', int{colour[2]}));
+  }
+  // YAML takes lists of JSON.
+  std::string text = str("names: ", json_text(names), "\npalette: ", json_text(palette), '\n');
+  if (classes.label_map == named_classes({}).label_map) return text;
+  Json::Array items;
+  for (int stored = 0; stored < 256; ++stored) {
+    const std::uint8_t label = classes.label_map[static_cast<std::size_t>(stored)];
+    if (label < classes.count()) items.emplace_back(str(stored, '=', int{label}));
+    if (label == kIgnored) items.emplace_back(str(stored, "=ignored"));
+  }
+  return str(text, "label_map: ", json_text(items), '\n');
+}
 
 }  // namespace tandem::segment

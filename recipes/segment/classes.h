@@ -15,7 +15,7 @@ inline constexpr int kMostClasses = 254;
 
 // Of the 256 values of a pixel, what each is called, how it is drawn and what a stored one means.
 struct Classes {
-  std::vector<std::string> names;                // at most kMostClasses
+  std::vector<std::string> names;                // different ones, at most kMostClasses
   std::vector<std::uint8_t> palette;             // 256 RGB triples
   std::array<std::uint8_t, 256> label_map = {};  // from a stored value to a class or kIgnored; any other is an error
 
@@ -39,5 +39,8 @@ Classes shape_classes();
 //   ignore_zero: true                  in place of a label_map: 0 is ignored, and 1 is the first class, as in ADE20K
 // The value 255 is ignored unless the label_map says otherwise. An Error names the file, the key and the item.
 Classes read_classes(const std::filesystem::path& file);
+
+// Such a file; read_classes gives the same classes.
+std::string classes_yaml(const Classes& classes);
 
 }  // namespace tandem::segment

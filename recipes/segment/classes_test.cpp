@@ -65,16 +65,31 @@ TEST(SegmentClasses, AValueThatIsNotListedIsNoClass) {
   EXPECT_EQ(classes.label_map[255], kIgnored);
 }
 
+TEST(SegmentClasses, AreWrittenAsTheyAreRead) {
+  for (const char* yaml :
+       {"names: [\"a, 'b'\", b]\npalette: [1 2 3, 4 5 255]\nlabel_map: [7=0, 8=1, 9=ignored, 255=1]\n",
+        "names: [a, b]\nlabel_map: [7=0, others=ignored]\n", "names: [a, b]\nignore_zero: true\n", "names: [a, b]\n"}) {
+    const Classes classes = classes_from(yaml);
+    const Classes again = classes_from(classes_yaml(classes));
+    EXPECT_EQ(again.names, classes.names);
+    EXPECT_EQ(again.palette, classes.palette);
+    EXPECT_EQ(again.label_map, classes.label_map) << yaml;
+  }
+  EXPECT_EQ(classes_yaml(classes_from("names: [a, b]\n")), "names: [\"a\",\"b\"]\npalette: [\"0 0 0\",\"128 0 0\"]\n");
+}
+
 TEST(SegmentClasses, OfAFileThatIsWrongAreErrorsThatNameTheKey) {
-  EXPECT_EQ(missing_in_classes("names: [a]\n", {"names", "1 items"}), "");
+  EXPECT_EQ(missing_in_classes("names: [a]\n", {"names", "1 item", "background, road"}), "");
   EXPECT_EQ(missing_in_classes("name: [a, b]\n", {":1", "'name'", "names"}), "");
-  EXPECT_EQ(missing_in_classes("names: [a, b]\npalette: [1 2 3]\n", {"palette", "1 colours", "2 names"}), "");
+  EXPECT_EQ(missing_in_classes("names: [a, b]\npalette: [1 2 3]\n", {"palette", "1 colour ", "2 names"}), "");
   EXPECT_EQ(missing_in_classes("names: [a, b]\npalette: [1 2 3, 1 2 256]\n", {"palette", "'1 2 256'"}), "");
+  EXPECT_EQ(missing_in_classes("names: [a, b]\npalette: [red, 1 2 3]\n", {"'red' is not a colour", "128 64 0"}), "");
+  EXPECT_EQ(missing_in_classes("names: [a, b, a]\n", {"names", "'a' twice"}), "");
   EXPECT_EQ(missing_in_classes("names: [a, b]\nlabel_map: [7=2]\n", {"label_map", "'7=2'", "below 2"}), "");
   EXPECT_EQ(missing_in_classes("names: [a, b]\nlabel_map: [7=0, 7=1]\n", {"label_map", "7 twice"}), "");
   EXPECT_EQ(missing_in_classes("names: [a, b]\nlabel_map: [7=1]\nignore_zero: true\n", {"label_map", "ignore_zero"}),
             "");
-  EXPECT_EQ(missing_in_classes("names: [a, b]\nlabel_map: {7: 1}\n", {":2", "label-map", "[7=0"}), "");
+  EXPECT_EQ(missing_in_classes("names: [a, b]\nlabel_map: {7: 1}\n", {":2", "label-map", "list", "[7=0"}), "");
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace tandem::segment {
 ConfusionCounts::ConfusionCounts(int number)
     : num_classes(number), cells(static_cast<std::size_t>(number) * static_cast<std::size_t>(number + 1)) {}
 
-std::int64_t ConfusionCounts::at(int truth, int predicted) const {
-  return cells.at(static_cast<std::size_t>(truth) * static_cast<std::size_t>(num_classes + 1) +
-                  static_cast<std::size_t>(predicted));
+std::size_t ConfusionCounts::place(int truth, int predicted) const {
+  return static_cast<std::size_t>(truth) * static_cast<std::size_t>(num_classes + 1) +
+         static_cast<std::size_t>(predicted);
 }
 
 // Two tables, since neighbouring pixels are mostly of one class, and an increment must wait for the one before.
@@ -60,6 +60,30 @@ SegmentScores score_counts(const ConfusionCounts& counts) {
   scores.mean_iou_all = sum / counts.num_classes;
   scores.pixel_accuracy = scores.pixels == 0 ? 0 : static_cast<double>(num_right) / static_cast<double>(scores.pixels);
   return scores;
+}
+
+std::string scores_table(std::string_view head, const SegmentScores& scores, std::span<const std::string> classes) {
+  constexpr std::string_view kMeanOfAll = "mean IoU of all classes";
+  std::size_t width = std::max(head.size(), kMeanOfAll.size());
+  for (const std::string& name : classes) width = std::max(width, name.size());
+  const auto line = [&](std::string_view name, const std::string& value) {
+    return str(name, std::string(width + 2 - name.size(), ' '), value, '\n');
+  };
+  std::string text = line(head, "IoU");
+  for (std::size_t i = 0; i < scores.iou.size(); ++i) {
+    text += line(classes[i], scores.iou[i] ? fixed(*scores.iou[i], 4) : "absent");
+  }
+  text += line("mean IoU", fixed(scores.mean_iou, 4));
+  text += line(kMeanOfAll, str(fixed(scores.mean_iou_all, 4), "  (absent ones count as 0)"));
+  return text + line("pixel accuracy", fixed(scores.pixel_accuracy, 4));
+}
+
+Json::Object iou_json(const SegmentScores& scores, std::span<const std::string> classes) {
+  Json::Object iou;
+  for (std::size_t i = 0; i < scores.iou.size(); ++i) {
+    iou.emplace_back(classes[i], scores.iou[i] ? Json(*scores.iou[i]) : Json());
+  }
+  return iou;
 }
 
 }  // namespace tandem::segment

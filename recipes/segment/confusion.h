@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "image/image.h"
 
 namespace tandem::segment {
@@ -17,7 +22,9 @@ struct ConfusionCounts {
   // (kIgnored). Sums over images and ranks are sums of these.
   std::vector<std::int64_t> cells;
 
-  std::int64_t at(int truth, int predicted) const;
+  std::size_t place(int truth, int predicted) const;  // of a cell
+  std::int64_t& at(int truth, int predicted) { return cells.at(place(truth, predicted)); }
+  std::int64_t at(int truth, int predicted) const { return cells.at(place(truth, predicted)); }
 };
 
 // Adds the pixels of two images of the same size with classes or kIgnored. Pixels whose true class is kIgnored do not
@@ -31,6 +38,12 @@ struct SegmentScores {
   double pixel_accuracy = 0;
   std::int64_t pixels = 0;
 };
+
+// A line for each class, then the means and the pixel accuracy: "bicycle  0.4312".
+std::string scores_table(std::string_view head, const SegmentScores& scores, std::span<const std::string> classes);
+
+// By the names of the classes; null for one that has none.
+Json::Object iou_json(const SegmentScores& scores, std::span<const std::string> classes);
 
 // IoU: of the pixels that are or were predicted to be of a class, the share that are both.
 SegmentScores score_counts(const ConfusionCounts& counts);

@@ -27,7 +27,7 @@ inline std::vector<std::pair<std::string, Supervision>> enum_names(Supervision) 
 }
 
 struct UsedPlanes {
-  bool labels = false;
+  bool own_labels = false;  // if not, the pseudo labels are the labels, as in the guide
   bool pseudo = false;
   bool near_scribble = false;
   bool near_contour = false;
@@ -58,8 +58,10 @@ struct DataOptions {
 template <class Visitor>
 void visit_fields(DataOptions& o, Visitor&& field) {
   field("data,dataset-path", o.data, "builtin:shapes, a folder as Pascal VOC, or one with images/ and masks/");
-  field("dataset", o.dataset, "which labels to train on; Ds and Dc: with distance maps, see `tandem segment prepare`");
-  field("train-path", o.train_path, "folder of training labels; full masks: that of --mask-path");
+  field("dataset", o.dataset,
+        "labels to train on; Ds and Dc: with distance maps (`tandem segment prepare`); PseudoOnly: pseudo labels as "
+        "labels");
+  field("train-path", o.train_path, "folder of training labels; for full masks SegmentationClassAug");
   field("pseudo-path,pesudo-path", o.pseudo_path, "folder of pseudo labels");
   field("mask-path", o.mask_path, "folder of the masks to evaluate with");
   field("distancemap-s", o.distancemap_s, "folder of the maps of distances to scribbles");
@@ -67,12 +69,12 @@ void visit_fields(DataOptions& o, Visitor&& field) {
   field("train-list", o.train_list, "file with the names of the training images, one per line");
   field("valid-list", o.valid_list, "file with the names of the images to evaluate on");
   field("classes", o.classes, "YAML file with names, colours and stored values of the classes; none: those of VOC");
-  field("numclasses", o.numclasses, "number of classes; 0: as many as the data has, of VOC 21");
-  field("crop", o.crop, "side of the square that is cut out of an image, in pixels");
+  field("numclasses", o.numclasses, "number of classes; 0: from --classes, else 21 (VOC)");
+  field("crop", o.crop, "crop size in pixels");
   field("samples", o.samples, "number of training images of builtin:shapes");
   field("verify", o.verify, "read every file before training begins");
   field("augment", o.augment, "random changes of training images");
 }
-void validate(const DataOptions& options);
+void validate(const DataOptions& options);  // refuses what the data has no use for
 
 }  // namespace tandem::segment

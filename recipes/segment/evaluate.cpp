@@ -1,5 +1,7 @@
 #include <tandem/error.h>
 
+#include <array>
+
 #include "base/check_range.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -50,14 +52,18 @@ SegmentDataset load_samples(const EvaluateCommandOptions& o, const Segmenter& mo
   if (data.data.empty()) {
     fail(ErrorKind::Config, str(o.from, " does not say which data it was evaluated on"), "name it: --data FOLDER");
   }
+  if (data.data == kBuiltinShapes && !(o.mask_path.empty() && o.valid_list.empty())) {
+    fail(ErrorKind::Config, str("mask-path and valid-list name files, and ", data.data, " has none"), "leave them out");
+  }
   if (!o.mask_path.empty()) data.mask_path = o.mask_path;
   if (!o.valid_list.empty()) data.valid_list = o.valid_list;
-  const int num_classes = classes_of(data).count();
-  if (num_classes != model.classes.count()) {
-    fail(ErrorKind::Data, str(data.data, " has ", num_classes, " classes, and the model knows ", model.classes.count()),
-         "evaluate on data with the classes that it was trained on");
+  const int num_shapes = shape_classes().count();
+  if (data.data == kBuiltinShapes && model.classes.count() != num_shapes) {
+    fail(ErrorKind::Data, str(data.data, " has ", num_shapes, " classes, and the model ", model.classes.count()),
+         "evaluate it on data with the classes that it was trained on: --data FOLDER");
   }
-  const SegmentDataset valid = load_valid(data);
+  data.numclasses = 0;
+  const SegmentDataset valid = load_valid(data, model.classes);
   return o.whole ? valid.with_view({}) : valid;
 }
 
@@ -76,33 +82,44 @@ Json::Array confusion_json(const ConfusionMatrix& matrix) {
 
 std::string evaluation_json(const Evaluation& result, const Classes& classes) {
   Json::Object json = json_of(result.fields());
-  Json::Object ious;
-  const std::vector<double> values = result.matrix.iou();
-  for (std::size_t i = 0; i < values.size(); ++i) ious.emplace_back(classes.names[i], values[i]);
-  json.emplace_back("iou", std::move(ious));
+  json.emplace_back("unusable", std::ssize(result.skipped));
+  json.emplace_back("iou", iou_json(result.scores(), classes.names));
   json.emplace_back("confusion", confusion_json(result.matrix));
-  if (!result.skipped.empty()) json.emplace_back("skipped", Json::Array(result.skipped.begin(), result.skipped.end()));
-  json.emplace_back("baselines", json_of(result.baselines()));
+  if (!result.skipped.empty()) {
+    Json::Array skipped;
+    for (const BadSample& bad : result.skipped) skipped.emplace_back(text_of(bad));
+    json.emplace_back("skipped", std::move(skipped));
+  }
+  json.emplace_back("baselines", json_of(result.baselines(classes)));
   return str(json_text(json), '\n');
 }
 
 std::string evaluate_model(Communicator& comm, const EvaluateCommandOptions& o) {
   Segmenter model = load_trained(o, comm);
-  const SegmentDataset samples = load_samples(o, model);
+  SegmentDataset samples = load_samples(o, model);
+  const std::int64_t num_samples = samples.size();
+  const std::array sets = {&samples};
+  const std::vector<BadSample> missing = leave_out_bad(sets, model.classes, check_of(comm.world()), o.loader.skip_bad);
+  LoaderOptions loader = o.loader;
+  loader.skip_bad -= std::ssize(missing);
   RowProgress progress(o.progress, comm.world());
   EvaluationOptions loop;
   loop.on_progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
-  const Evaluation result =
+  Evaluation result =
       evaluate(comm, model.net, samples, model.classes.count(),
-               {.eval_batch = o.whole ? 1 : o.eval_batch, .inference = o.inference, .loader = o.loader}, loop);
+               {.eval_batch = o.whole ? 1 : o.eval_batch, .inference = o.inference, .loader = loader}, loop);
   progress.finish();
+  result.skipped.insert(result.skipped.begin(), missing.begin(), missing.end());
   if (o.json) return evaluation_json(result, model.classes);
   std::string skipped;
-  for (const std::string& sample : result.skipped) skipped += str("skipped   ", sample, '\n');
-  const double baseline = std::get<double>(result.baselines().front().values.front().second);
+  for (const BadSample& bad : result.skipped) skipped += str("left out  ", text_of(bad), '\n');
+  if (!skipped.empty())
+    skipped += str("unusable  ", result.skipped.size(), " of ", counted(num_samples, "sample"), " left out\n");
+  const double baseline = std::get<double>(result.baselines(model.classes).front().values.front().second);
   return str("model     ", model.weights, "\nimages    ", result.num_images, ", on ",
-             counted(comm.world().size, "rank"), "\n", skipped, "\n", evaluation_table(result, model.classes),
-             "baseline: all background has a mean IoU of ", fixed(baseline, 4), '\n');
+             counted(comm.world().size, "rank"), "\n", skipped, "\n",
+             scores_table("class", result.scores(), model.classes.names), "baseline: all ", model.classes.names.front(),
+             " has a mean IoU of ", fixed(baseline, 4), '\n');
 }
 
 }  // namespace

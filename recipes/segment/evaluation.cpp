@@ -3,8 +3,8 @@
 #include <tandem/error.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "recipes/segment/batch.h"
 
@@ -12,11 +12,6 @@ namespace tandem::segment {
 namespace {
 
 using torch::Tensor;
-
-std::string percent_row(std::string name, double value, std::size_t width) {
-  name.resize(width, ' ');
-  return str(name, "  ", std::isnan(value) ? "none" : fixed(value, 4), '\n');
-}
 
 // The samples of a batch that are among the first `num_shown`.
 void keep_shown(GatheredRows<Tensor>& shown, const SampleBatch& batch, const Tensor& predictions) {
@@ -44,47 +39,53 @@ Evaluation evaluate(Communicator& comm, Deeplab& net, const SegmentDataset& samp
   Evaluation result{
       .matrix = matrix.reduce(comm), .skipped = gather_skipped(comm, loader.skipped()), .shown = shown.exchange(comm)};
   result.num_images = samples.size() - std::ssize(result.skipped);
+  check_bad_samples(result.skipped, samples.size(), options.loader.skip_bad);
   if (result.matrix.total() > 0) return result;
   fail(ErrorKind::Data, str("none of the ", samples.size(), " masks to evaluate on has a pixel with a label"),
        "check --mask-path and the label_map of --classes");
 }
 
-std::vector<std::string> gather_skipped(Communicator& comm, const std::vector<BadSample>& skipped) {
-  std::string mine;
-  for (const BadSample& sample : skipped) mine += str(sample.name, ": ", sample.reason, '\n');
-  std::vector<std::string> all;
-  for (const std::string& text : comm.all_gather_bytes(mine)) {
-    for (const std::string& line : split(text, '\n')) {
-      if (!line.empty()) all.push_back(line);
+std::vector<BadSample> gather_skipped(Communicator& comm, const std::vector<BadSample>& skipped) {
+  Json::Array mine;
+  for (const BadSample& bad : skipped) mine.emplace_back(Json::Array{bad.index, bad.name, bad.reason, bad.hint});
+  std::vector<BadSample> all;
+  for (const std::string& text : comm.all_gather_bytes(json_text(mine))) {
+    const Json theirs = parse_json(text, "a rank");
+    for (const Json& json : theirs.as_array()) {
+      const Json::Array& bad = json.as_array();
+      const std::string& name = bad.at(1).as_string();
+      if (std::ranges::count(all, name, &BadSample::name) > 0) continue;
+      all.push_back({bad.at(0).as_integer(), name, bad.at(2).as_string(), bad.at(3).as_string()});
     }
   }
   return all;
 }
 
-EventFields Evaluation::fields() const {
-  return {{"mean_iou", mean_iou()}, {"pixel_accuracy", matrix.accuracy()}, {"images", num_images}};
-}
-
-std::vector<Baseline> Evaluation::baselines() const {
-  std::vector<std::int64_t> labels(static_cast<std::size_t>(matrix.num_classes()));
-  for (std::int64_t label = 0; label < matrix.num_classes(); ++label) {
-    for (std::int64_t p = 0; p < matrix.num_classes(); ++p)
-      labels[static_cast<std::size_t>(label)] += matrix.count(label, p);
+SegmentScores Evaluation::scores() const {
+  ConfusionCounts counts(static_cast<int>(matrix.num_classes()));
+  for (int label = 0; label < counts.num_classes; ++label) {
+    for (int p = 0; p < counts.num_classes; ++p) counts.at(label, p) = matrix.count(label, p);
   }
-  const double accuracy = static_cast<double>(labels[0]) / static_cast<double>(matrix.total());
-  const auto others = std::count_if(labels.begin() + 1, labels.end(), [](std::int64_t count) { return count > 0; });
-  return {{"all_background", {{"mean_iou", accuracy / static_cast<double>(1 + others)}, {"pixel_accuracy", accuracy}}}};
+  return score_counts(counts);
 }
 
-std::string evaluation_table(const Evaluation& evaluation, const Classes& classes) {
-  std::size_t width = std::string_view("pixel accuracy").size();
-  for (const std::string& name : classes.names) width = std::max(width, name.size());
-  std::string text = percent_row("class", NAN, width);
-  text.replace(text.rfind("none"), 4, "IoU");
-  const std::vector<double> ious = evaluation.matrix.iou();
-  for (std::size_t i = 0; i < ious.size(); ++i) text += percent_row(classes.names[i], ious[i], width);
-  text += percent_row("mean IoU", evaluation.mean_iou(), width);
-  return text + percent_row("pixel accuracy", evaluation.matrix.accuracy(), width);
+EventFields Evaluation::fields() const {
+  const SegmentScores all = scores();
+  return {{"mean_iou", all.mean_iou},
+          {"mean_iou_all", all.mean_iou_all},
+          {"pixel_accuracy", all.pixel_accuracy},
+          {"images", num_images}};
+}
+
+// As scores of a prediction that is class 0 everywhere.
+std::vector<Baseline> Evaluation::baselines(const Classes& classes) const {
+  ConfusionCounts counts(static_cast<int>(matrix.num_classes()));
+  for (int label = 0; label < counts.num_classes; ++label) {
+    for (int p = 0; p < counts.num_classes; ++p) counts.at(label, 0) += matrix.count(label, p);
+  }
+  const SegmentScores all = score_counts(counts);
+  return {{replace_all(str("all_", classes.names.front()), " ", "_"),
+           {{"mean_iou", all.mean_iou}, {"mean_iou_all", all.mean_iou_all}, {"pixel_accuracy", all.pixel_accuracy}}}};
 }
 
 }  // namespace tandem::segment

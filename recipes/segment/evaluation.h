@@ -7,9 +7,9 @@
 #include <tandem/metrics.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "recipes/segment/confusion.h"
 #include "recipes/segment/inference.h"
 #include "recipes/segment/samples.h"
 
@@ -25,23 +25,21 @@ struct EvaluateOptions {
 struct Evaluation {
   ConfusionMatrix matrix;
   std::int64_t num_images = 0;
-  std::vector<std::string> skipped = {};            // samples that --skip-bad left out, with the reason
+  std::vector<BadSample> skipped = {};              // what --skip-bad left out
   std::vector<RowOfSample<at::Tensor>> shown = {};  // predicted classes (height, width), uint8
 
-  double mean_iou() const { return matrix.mean_iou(); }  // of the classes that occur
-  EventFields fields() const;                            // mean_iou, pixel_accuracy, images
-  std::vector<Baseline> baselines() const;               // every pixel is background
+  SegmentScores scores() const;
+  EventFields fields() const;                                     // mean_iou, mean_iou_all, pixel_accuracy, images
+  std::vector<Baseline> baselines(const Classes& classes) const;  // every pixel is of class 0
 };
 
 // The same on every rank, for any number of ranks: the confusion matrix is that of all pixels with a label of all
-// samples. `loop` is that of Accelerator::evaluation during training. An Error if no pixel has a label.
+// samples. `loop` is that of Accelerator::evaluation during training. An Error if no pixel has a label, or if all ranks
+// together would leave out more than `options.loader.skip_bad`.
 Evaluation evaluate(Communicator& comm, Deeplab& net, const SegmentDataset& samples, int num_classes,
                     const EvaluateOptions& options, EvaluationOptions loop = {});
 
-// The samples of all ranks that were skipped, each with the reason.
-std::vector<std::string> gather_skipped(Communicator& comm, const std::vector<BadSample>& skipped);
-
-// "bicycle  0.4312", a line for each class, then the mean and the pixel accuracy.
-std::string evaluation_table(const Evaluation& evaluation, const Classes& classes);
+// Those that any rank has skipped, each once. Every rank calls it.
+std::vector<BadSample> gather_skipped(Communicator& comm, const std::vector<BadSample>& skipped);
 
 }  // namespace tandem::segment

@@ -19,7 +19,7 @@ template <class Visitor>
 void visit_fields(InferenceOptions& o, Visitor&& field) {
   field("scales", o.scales, "sizes of the image to average over, such as 0.5,0.75,1,1.25,1.5,1.75,2");
   field("flip", o.flip, "average over the image and its mirror image");
-  field("window", o.window, "side of a window that slides over the image by 2/3 of it; 0: the whole image at once");
+  field("window", o.window, "sliding window size; stride 2/3 of it; 0: the whole image at once");
 }
 void validate(const InferenceOptions& options);
 

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "monitor/numbers.h"
 #include "recipe/held_out.h"
 #include "recipes/segment/folder_list.h"
 
@@ -38,10 +39,9 @@ fs::path in_data(const DataOptions& options, const fs::path& path) {
 
 std::vector<ListLine> read_list(const DataOptions& options, const fs::path& name, const char* flag) {
   const fs::path list = in_data(options, name);
-  if (!fs::is_regular_file(list)) {
-    fail(ErrorKind::Data, str("there is no list ", list),
-         str("write the names of the images into it, one per line, or name another one with ", flag));
-  }
+  const std::string hint = str("write the names of the images into it, one per line, or name another one with ", flag);
+  if (!fs::exists(list)) fail(ErrorKind::Data, str("there is no list ", list), hint);
+  if (fs::is_directory(list)) fail(ErrorKind::Data, str("the list ", list, " is a folder"), hint);
   std::vector<ListLine> lines;
   for (const std::string& text : split(read_file(list), '\n')) {
     const std::string line(trim(text));
@@ -56,10 +56,7 @@ std::vector<ListLine> read_list(const DataOptions& options, const fs::path& name
     lines.push_back(
         {.stem = image.stem(), .image = image, .mask = mask.empty() ? fs::path() : below(options.data, mask)});
   }
-  if (lines.empty()) {
-    fail(ErrorKind::Data, str(list, " is empty"),
-         str("write the names of the images into it, one per line, or name another one with ", flag));
-  }
+  if (lines.empty()) fail(ErrorKind::Data, str("the list ", list, " is empty"), hint);
   return lines;
 }
 
@@ -89,8 +86,8 @@ struct PlaneFolders {
 PlaneFolders training_folders(const DataOptions& options, const fs::path& labels) {
   const UsedPlanes used = used_planes(options.dataset);
   PlaneFolders folders;
-  if (used.labels) folders.labels = labels;
   if (used.pseudo) folders.pseudo = label_folder(options, options.pseudo_path, "--pseudo-path");
+  folders.labels = used.own_labels ? labels : folders.pseudo;
   if (used.near_scribble) folders.near_scribble = map_folder(options, options.distancemap_s, "--distancemap-s");
   if (used.near_contour) folders.near_contour = map_folder(options, options.distancemap_c, "--distancemap-c");
   return folders;
@@ -112,29 +109,28 @@ class VocLayout {
     check_folder(images_, str("name the folder that has JPEGImages with --data; it is ", options.data, " now"));
   }
 
-  std::vector<SamplePaths> training() const {
-    const bool has_labels = used_planes(options_.dataset).labels;
+  SampleList training() const {
+    const bool has_labels = used_planes(options_.dataset).own_labels;
     const PlaneFolders folders = training_folders(
         options_, has_labels ? label_folder(options_, options_.train_path, "--train-path") : fs::path());
     return samples(options_.train_list, "--train-list", folders,
                    has_labels && options_.train_path == options_.mask_path);
   }
 
-  std::vector<SamplePaths> validation() const {
+  SampleList validation() const {
     return samples(options_.valid_list, "--valid-list",
                    {.labels = label_folder(options_, options_.mask_path, "--mask-path")}, true);
   }
 
  private:
-  std::vector<SamplePaths> samples(const fs::path& list, const char* flag, const PlaneFolders& folders,
-                                   bool uses_masks) const {
-    std::vector<SamplePaths> found;
+  SampleList samples(const fs::path& list, const char* flag, const PlaneFolders& folders, bool uses_masks) const {
+    SampleList found{.named_by = in_data(options_, list)};
     for (const ListLine& line : read_list(options_, list, flag)) {
       SamplePaths sample{.stem = line.stem, .image = line.image};
       if (sample.image.empty()) sample.image = image_of(line.stem);
       if (uses_masks) sample.labels = line.mask;
       add_planes(sample, folders);
-      found.push_back(std::move(sample));
+      found.samples.push_back(std::move(sample));
     }
     return found;
   }
@@ -168,12 +164,10 @@ class PairLayout {
   }
 
   // Either a folder, or those that are held out.
-  std::vector<SamplePaths> to_evaluate() const {
+  SampleList to_evaluate() const {
     if (const auto valid = first_folder(images_, kValidFolders)) return validation(*valid);
-    const std::vector<SamplePaths> all = validation(images_);
-    std::vector<SamplePaths> held_out;
-    for (const std::int64_t row : split_of(all).held_out) held_out.push_back(all[row]);
-    return held_out;
+    const SampleList all = validation(images_);
+    return rows_of(all, split_of(all).held_out);
   }
 
   SampleLists list() const {
@@ -200,37 +194,40 @@ class PairLayout {
   static constexpr std::array<const char*, 2> kTrainFolders = {"train", "training"};
   static constexpr std::array<const char*, 3> kValidFolders = {"val", "valid", "validation"};
 
-  std::vector<SamplePaths> training(const fs::path& images) const {
-    std::vector<SamplePaths> samples = list_images(images);
+  SampleList training(const fs::path& images) const {
+    SampleList list{.samples = list_images(images), .named_by = images};
     const fs::path labels = fs::path(options_.data) / options_.train_path;
     const PlaneFolders folders = training_folders(options_, fs::is_directory(labels) ? labels : masks_);
-    for (SamplePaths& sample : samples) add_planes(sample, inner(folders, images));
-    return samples;
+    for (SamplePaths& sample : list.samples) add_planes(sample, inner(folders, images));
+    return list;
   }
 
-  std::vector<SamplePaths> validation(const fs::path& images) const {
-    std::vector<SamplePaths> samples = list_images(images);
-    for (SamplePaths& sample : samples) add_planes(sample, inner({.labels = masks_}, images));
-    return samples;
+  SampleList validation(const fs::path& images) const {
+    SampleList list{.samples = list_images(images), .named_by = images};
+    for (SamplePaths& sample : list.samples) add_planes(sample, inner({.labels = masks_}, images));
+    return list;
   }
 
-  HeldOutSplit split_of(const std::vector<SamplePaths>& all) const {
+  HeldOutSplit split_of(const SampleList& all) const {
     constexpr std::size_t kLeast = 20;
-    if (all.size() < kLeast) {
-      fail(ErrorKind::Data, str(images_, " has ", all.size(), " images, too few to hold some out"),
+    if (all.samples.size() < kLeast) {
+      fail(ErrorKind::Data,
+           str(images_, " has ", counted(std::ssize(all.samples), "image"), ", too few to hold some out"),
            "give folders images/train and images/val, and the same below masks");
     }
-    return hold_out(std::ssize(all), images_, "--valid-list");
+    return hold_out(std::ssize(all.samples), images_, "--valid-list");
+  }
+
+  static SampleList rows_of(const SampleList& all, const std::vector<std::int64_t>& rows) {
+    SampleList list{.named_by = all.named_by};
+    for (const std::int64_t row : rows) list.samples.push_back(all.samples[row]);
+    return list;
   }
 
   SampleLists split() const {
-    const std::vector<SamplePaths> train = training(images_);
-    const std::vector<SamplePaths> valid = validation(images_);
-    SampleLists lists;
+    const SampleList train = training(images_);
     const HeldOutSplit rows = split_of(train);
-    for (const std::int64_t row : rows.train) lists.train.push_back(train[row]);
-    for (const std::int64_t row : rows.held_out) lists.valid.push_back(valid[row]);
-    return lists;
+    return {.train = rows_of(train, rows.train), .valid = rows_of(validation(images_), rows.held_out)};
   }
 
   // The folder of the same name inside each, if it has one: masks/train for images/train.
@@ -267,21 +264,20 @@ SampleLists list_samples(const DataOptions& options) {
   return {.train = voc.training(), .valid = voc.validation()};
 }
 
-std::vector<SamplePaths> list_validation(const DataOptions& options) {
+SampleList list_validation(const DataOptions& options) {
   check_data_folder(options);
   return has_pairs(options) ? PairLayout(options).to_evaluate() : VocLayout(options).validation();
 }
 
-std::vector<SamplePaths> list_sources(const DataOptions& options) {
+SampleList list_sources(const DataOptions& options) {
   check_data_folder(options);
-  std::vector<SamplePaths> samples =
-      has_pairs(options) ? PairLayout(options).list().train : VocLayout(options).training();
+  SampleList list = has_pairs(options) ? PairLayout(options).list().train : VocLayout(options).training();
   const fs::path data = options.data;
-  for (SamplePaths& sample : samples) {
+  for (SamplePaths& sample : list.samples) {
     sample.near_scribble = png(data / options.distancemap_s, sample.stem);
     sample.near_contour = png(data / options.distancemap_c, sample.stem);
   }
-  return samples;
+  return list;
 }
 
 }  // namespace tandem::segment

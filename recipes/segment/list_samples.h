@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <vector>
 
 #include "recipes/segment/data_options.h"
@@ -8,9 +9,14 @@
 
 namespace tandem::segment {
 
+struct SampleList {
+  std::vector<SamplePaths> samples = {};
+  std::filesystem::path named_by = {};  // the list, or the folder of images
+};
+
 struct SampleLists {
-  std::vector<SamplePaths> train;
-  std::vector<SamplePaths> valid;
+  SampleList train;
+  SampleList valid;
 };
 
 // The files of a folder, of one of two kinds.
@@ -19,13 +25,13 @@ struct SampleLists {
 //   images/ and masks/ (or annotations/), each with the folders train (or training) and val (or valid, validation);
 //   without these, one image in twenty is held out. Training labels are in the folder --train-path if there is one, and
 //   in masks/ otherwise.
-// Folders, lists and the names in them are checked; the images themselves are not opened.
+// Folders and lists are checked; whether the files that they name exist is not (find_bad in read_sample.h).
 SampleLists list_samples(const DataOptions& options);
 
 // Those to evaluate on; nothing of the training samples needs to be there.
-std::vector<SamplePaths> list_validation(const DataOptions& options);
+SampleList list_validation(const DataOptions& options);
 
 // The training samples with the labels that `dataset` wants, and where their maps belong: for `prepare`.
-std::vector<SamplePaths> list_sources(const DataOptions& options);
+SampleList list_sources(const DataOptions& options);
 
 }  // namespace tandem::segment

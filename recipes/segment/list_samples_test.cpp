@@ -4,6 +4,7 @@
 
 #include "base/error_facts_test.h"
 #include "base/error_test.h"
+#include "base/other_user_test.h"
 #include "base/temp_test.h"
 #include "base/text.h"
 
@@ -36,14 +37,14 @@ class ListSamplesTest : public testing::Test {
 TEST_F(ListSamplesTest, AreThoseOfTheListsOfVoc) {
   add_voc();
   const SampleLists lists = list_samples(options());
-  ASSERT_EQ(lists.train.size(), 2U);
-  EXPECT_EQ(lists.train[1].stem, "b");
-  EXPECT_EQ(lists.train[1].image, path("JPEGImages/b.jpg"));
-  EXPECT_EQ(lists.train[1].labels, path("pascal_2012_scribble/b.png"));
-  EXPECT_EQ(lists.train[1].pseudo, "");
-  ASSERT_EQ(lists.valid.size(), 1U);
-  EXPECT_EQ(lists.valid[0].image, path("JPEGImages/c.png"));
-  EXPECT_EQ(lists.valid[0].labels, path("SegmentationClassAug/c.png"));
+  ASSERT_EQ(lists.train.samples.size(), 2U);
+  EXPECT_EQ(lists.train.samples[1].stem, "b");
+  EXPECT_EQ(lists.train.samples[1].image, path("JPEGImages/b.jpg"));
+  EXPECT_EQ(lists.train.samples[1].labels, path("pascal_2012_scribble/b.png"));
+  EXPECT_EQ(lists.train.samples[1].pseudo, "");
+  ASSERT_EQ(lists.valid.samples.size(), 1U);
+  EXPECT_EQ(lists.valid.samples[0].image, path("JPEGImages/c.png"));
+  EXPECT_EQ(lists.valid.samples[0].labels, path("SegmentationClassAug/c.png"));
 }
 
 TEST_F(ListSamplesTest, HaveThePlanesOfEachMode) {
@@ -54,12 +55,12 @@ TEST_F(ListSamplesTest, HaveThePlanesOfEachMode) {
     DataOptions wanted = options();
     wanted.dataset = supervision;
     wanted.distancemap_c = path("maps");
-    const SamplePaths sample = list_samples(wanted).train[0];
+    const SamplePaths sample = list_samples(wanted).train.samples[0];
     return str(sample.labels.empty() ? '-' : 'l', sample.pseudo.empty() ? '-' : 'p',
                sample.near_scribble.empty() ? '-' : 's', sample.near_contour.empty() ? '-' : 'c');
   };
   EXPECT_EQ(planes(Supervision::ScribbleOnly), "l---");
-  EXPECT_EQ(planes(Supervision::PseudoOnly), "-p--");
+  EXPECT_EQ(planes(Supervision::PseudoOnly), "lp--") << "the pseudo labels are the labels";
   EXPECT_EQ(planes(Supervision::ScribblePseudo), "lp--");
   EXPECT_EQ(planes(Supervision::ScribblePseudoDs), "lps-");
   EXPECT_EQ(planes(Supervision::ScribblePseudoDc), "lp-c");
@@ -72,12 +73,12 @@ TEST_F(ListSamplesTest, MayBePairsOfPaths) {
   DataOptions wanted = options();
   wanted.train_list = wanted.valid_list = "list.txt";
   SampleLists lists = list_samples(wanted);
-  EXPECT_EQ(lists.train[0].stem, "a");
-  EXPECT_EQ(lists.train[0].image, path("JPEGImages/a.jpg"));
-  EXPECT_EQ(lists.train[0].labels, path("pascal_2012_scribble/a.png"));  // no full masks are wanted
-  EXPECT_EQ(lists.valid[1].labels, path("Other/b.png"));
+  EXPECT_EQ(lists.train.samples[0].stem, "a");
+  EXPECT_EQ(lists.train.samples[0].image, path("JPEGImages/a.jpg"));
+  EXPECT_EQ(lists.train.samples[0].labels, path("pascal_2012_scribble/a.png"));  // no full masks are wanted
+  EXPECT_EQ(lists.valid.samples[1].labels, path("Other/b.png"));
   wanted.train_path = wanted.mask_path;
-  EXPECT_EQ(list_samples(wanted).train[0].labels, path("Other/a_mask.png"));
+  EXPECT_EQ(list_samples(wanted).train.samples[0].labels, path("Other/a_mask.png"));
 }
 
 TEST_F(ListSamplesTest, OfPairsOfFoldersFollowTheirNames) {
@@ -87,33 +88,39 @@ TEST_F(ListSamplesTest, OfPairsOfFoldersFollowTheirNames) {
     folder_.add(name);
   }
   const SampleLists lists = list_samples(options());
-  ASSERT_EQ(lists.train.size(), 2U);
-  EXPECT_EQ(lists.train[0].labels, path("annotations/training/b.png"));
-  EXPECT_EQ(lists.train[1].stem, "x/a");
-  EXPECT_EQ(lists.train[1].labels, path("annotations/training/x/a.png"));
-  EXPECT_EQ(lists.valid[0].labels, path("annotations/validation/c.png"));
+  ASSERT_EQ(lists.train.samples.size(), 2U);
+  EXPECT_EQ(lists.train.samples[0].labels, path("annotations/training/b.png"));
+  EXPECT_EQ(lists.train.samples[1].stem, "x/a");
+  EXPECT_EQ(lists.train.samples[1].labels, path("annotations/training/x/a.png"));
+  EXPECT_EQ(lists.valid.samples[0].labels, path("annotations/validation/c.png"));
 }
 
 TEST_F(ListSamplesTest, OfOnePairOfFoldersAreSplit) {
   for (int i = 0; i < 40; ++i) folder_.add(str("images/", i, ".jpg"));
   folder_.add("masks/0.png");
   SampleLists lists = list_samples(options());
-  EXPECT_EQ(lists.train.size(), 38U);
-  EXPECT_EQ(lists.valid.size(), 2U);
-  EXPECT_EQ(lists.train[0].labels, path(str("masks/", lists.train[0].stem, ".png")));
+  EXPECT_EQ(lists.train.samples.size(), 38U);
+  EXPECT_EQ(lists.valid.samples.size(), 2U);
+  EXPECT_EQ(lists.train.samples[0].labels, path(str("masks/", lists.train.samples[0].stem, ".png")));
   folder_.add("pascal_2012_scribble/0.png");
   lists = list_samples(options());
-  EXPECT_EQ(lists.train[0].labels, path(str("pascal_2012_scribble/", lists.train[0].stem, ".png")));
-  EXPECT_EQ(lists.valid[0].labels, path(str("masks/", lists.valid[0].stem, ".png")));
+  EXPECT_EQ(lists.train.samples[0].labels, path(str("pascal_2012_scribble/", lists.train.samples[0].stem, ".png")));
+  EXPECT_EQ(lists.valid.samples[0].labels, path(str("masks/", lists.valid.samples[0].stem, ".png")));
 }
 
 TEST_F(ListSamplesTest, ThatAreMissingAreErrorsThatNameThem) {
   EXPECT_EQ(missing({.data = path("VOC")}, {path("VOC"), "no folder", "--data"}), "");
   EXPECT_EQ(missing(options(), {path("JPEGImages"), "no folder"}), "");
+  EXPECT_EQ(missing({.data = folder_.add("file.jpg")}, {path("file.jpg"), "is a file, not a folder"}), "");
   folder_.add("JPEGImages/a.jpg");
   EXPECT_EQ(missing(options(), {path("pascal_2012_scribble"), "no folder", "--train-path"}), "");
   folder_.add("pascal_2012_scribble/a.png");
   EXPECT_EQ(missing(options(), {path("ImageSets/SegmentationAug/train.txt"), "no list", "--train-list"}), "");
+  DataOptions null = options();
+  null.train_list = "/dev/null";
+  EXPECT_EQ(missing(null, {"/dev/null is empty", "--train-list"}), "");
+  null.train_list = "JPEGImages";
+  EXPECT_EQ(missing(null, {path("JPEGImages"), "is a folder", "--train-list"}), "");
   folder_.add("ImageSets/SegmentationAug/train.txt", "\n \n");
   EXPECT_EQ(missing(options(), {path("ImageSets/SegmentationAug/train.txt"), "is empty", "--train-list"}), "");
   folder_.add("ImageSets/SegmentationAug/train.txt", "a\n");
@@ -133,7 +140,7 @@ TEST_F(ListSamplesTest, OfPairsThatAreIncompleteAreErrors) {
   TempFolder few;
   few.add("images/a.jpg");
   few.add("masks/a.png");
-  EXPECT_EQ(missing({.data = few.path()}, {few.path() + "/images", "1 images", "images/val"}), "");
+  EXPECT_EQ(missing({.data = few.path()}, {few.path() + "/images", "1 image,", "images/val"}), "");
   EXPECT_EQ(
       missing_facts(error_of([&] { list_images(few.path() + "/none"); }), ErrorKind::Data, {"/none", "no folder"}), "");
   few.add("images/a.png");
@@ -144,6 +151,32 @@ TEST_F(ListSamplesTest, OfPairsThatAreIncompleteAreErrors) {
   EXPECT_EQ(
       missing_facts(error_of([&] { list_images(few.path() + "/empty"); }), ErrorKind::Data, {"/empty", ".jpg or .png"}),
       "");
+}
+
+TEST_F(ListSamplesTest, OfAFolderAreWithoutThoseOfASubFolder) {
+  for (const char* name : {"a.jpg", "sub/b.jpg", "masks/a.png", "masks/sub/b.png"}) folder_.add(name);
+  EXPECT_EQ(list_images(folder_.path(), path("masks")).size(), 2U);
+  EXPECT_EQ(list_images(folder_.path(), path("none")).size(), 4U);
+  EXPECT_EQ(list_images(path("masks"), folder_.path()).size(), 2U);  // a folder above it leaves nothing out
+  EXPECT_EQ(list_file_or_folder(path("a.jpg"), folder_.path()).size(), 1U);
+  EXPECT_EQ(missing_facts(error_of([&] { list_file_or_folder(path("nix.jpg")); }), ErrorKind::Data,
+                          {path("nix.jpg"), "no file or folder"}),
+            "");
+}
+
+// What is in it would be missing without a word.
+TEST_F(ListSamplesTest, OfAFolderThatCannotBeReadAreAnError) {
+  folder_.add("images/a.jpg");
+  folder_.add("images/closed/b.jpg");
+  give_to_other_user(folder_.path());
+  for (const char* closed : {"images/closed", "images"}) {
+    std::filesystem::permissions(path(closed), std::filesystem::perms::none);
+    const std::string said =
+        as_other_user([&] { return std::string(error_of([&] { list_images(path("images")); }).what()); });
+    EXPECT_NE(said.find(str("cannot read the folder ", path(closed), ": Permission denied")), std::string::npos)
+        << said;
+    std::filesystem::permissions(path(closed), std::filesystem::perms::owner_all);
+  }
 }
 
 TEST_F(ListSamplesTest, NeedAFolder) {

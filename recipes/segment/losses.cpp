@@ -3,8 +3,12 @@
 #include <tandem/error.h>
 #include <torch/types.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/check_range.h"
 #include "base/text.h"
+#include "models/deeplab/soft_target.h"
 
 namespace tandem::segment {
 namespace {
@@ -15,7 +19,55 @@ struct WeightedTerm {
   const char* name = "";
   double weight = 0;
   SumAndCount value = {};
+  double min_count = 1;
 };
+
+// How often each value occurs in a plane of bytes.
+class ByteCounts {
+ public:
+  explicit ByteCounts(const Tensor& plane) : counts_(at::bincount(plane.flatten(), {}, kValues)) {}
+
+  double operator[](std::int64_t value) const {
+    return static_cast<double>(counts_.const_data_ptr<std::int64_t>()[value]);
+  }
+  double total() const { return static_cast<double>(counts_.sum().item<std::int64_t>()); }
+
+  // Of labels: the sum of the class weights, which are 1 if there are none.
+  double weighted(std::span<const double> class_weights) const {
+    double sum = 0;
+    for (std::int64_t label = 0; label < kUnlabelled; ++label) {
+      const auto index = static_cast<std::size_t>(label);
+      if ((*this)[label] > 0) sum += (*this)[label] * (class_weights.empty() ? 1 : class_weights[index]);
+    }
+    return sum;
+  }
+  double num_classes() const {
+    return static_cast<double>(counts_.narrow(0, 0, kUnlabelled).count_nonzero().item<std::int64_t>());
+  }
+
+ private:
+  static constexpr std::int64_t kValues = 256;
+  Tensor counts_;
+};
+
+// The smallest count of a cross-entropy that has a pixel.
+double lightest_pixel(const LossOptions& o) {
+  double least = 1;
+  for (const double weight : o.class_weights) {
+    if (weight > 0) least = std::min(least, weight);
+  }
+  return least;
+}
+
+// Of the terms without one; one synchronization with the device for all of them.
+void fill_counts(std::vector<LossTerm>& terms, const std::vector<Tensor>& counts) {
+  if (counts.empty()) return;
+  const Tensor host = torch::stack(counts).cpu();
+  const double* next = host.const_data_ptr<double>();
+  for (LossTerm& term : terms) {
+    if (!term.count) term.count = *next++;
+  }
+}
 
 // A term with the labels that it needs.
 struct Need {
@@ -46,15 +98,14 @@ void validate(const LossOptions& o) {
 void check_losses(const LossOptions& o, const DataOptions& data, bool has_lorm) {
   const UsedPlanes used = used_planes(data.dataset);
   const char* other_dataset = "choose another --dataset, such as ScribblePseudoDsDc, or leave the term out";
-  const Need needs[] = {
-      {"l-segs", o.l_segs, used.labels, "labels", "use --l-segs 0 --l-pseudo 1, or another --dataset"},
-      {"l-dice", o.l_dice, used.labels, "labels", other_dataset},
-      {"l-pseudo", o.l_pseudo, used.pseudo, "pseudo labels", other_dataset},
-      {"l-lorm", o.l_lorm, used.pseudo, "pseudo labels", other_dataset},
-      {"l-ds", o.l_ds, used.near_scribble, "distance maps of scribbles", other_dataset},
-      {"l-dc", o.l_dc, used.near_contour, "distance maps of contours", other_dataset},
-      {"l-lorm", o.l_lorm, has_lorm, "LoRM module in --model-type",
-       "use --model-type res50_ASPP_lorm or deeplabv3p_lorm"}};
+  const Need needs[] = {{"l-segs", o.l_segs, true, "labels", other_dataset},
+                        {"l-dice", o.l_dice, true, "labels", other_dataset},
+                        {"l-pseudo", o.l_pseudo, used.pseudo, "pseudo labels", other_dataset},
+                        {"l-lorm", o.l_lorm, used.pseudo, "pseudo labels", other_dataset},
+                        {"l-ds", o.l_ds, used.near_scribble, "distance maps of scribbles", other_dataset},
+                        {"l-dc", o.l_dc, used.near_contour, "distance maps of contours", other_dataset},
+                        {"l-lorm", o.l_lorm, has_lorm, "LoRM module in --model-type",
+                         "use --model-type res50_ASPP_lorm or deeplabv3p_lorm"}};
   bool has_term = false;
   for (const Need& need : needs) {
     has_term = has_term || need.weight > 0;
@@ -64,14 +115,42 @@ void check_losses(const LossOptions& o, const DataOptions& data, bool has_lorm) 
   if (!has_term) fail(ErrorKind::Config, "every loss term has weight 0", "give one a weight, such as --l-segs 1");
 }
 
+std::string unused_planes(const LossOptions& o, const DataOptions& data) {
+  const UsedPlanes used = used_planes(data.dataset);
+  std::vector<std::string> unused;
+  if (used.pseudo && used.own_labels && o.l_pseudo == 0 && o.l_lorm == 0) {
+    unused.emplace_back("pseudo labels (--l-pseudo, --l-lorm)");
+  }
+  if (used.near_scribble && o.l_ds == 0) unused.emplace_back("scribble distance maps (--l-ds)");
+  if (used.near_contour && o.l_dc == 0) unused.emplace_back("pseudo-label distance maps (--l-dc)");
+  return join(unused, ", ");
+}
+
 void check_class_weights(const LossOptions& o, int num_classes) {
   if (o.class_weights.empty() || std::ssize(o.class_weights) == num_classes) return;
   fail(ErrorKind::Config, str("class-weights has ", o.class_weights.size(), " numbers for ", num_classes, " classes"),
        "give one for each class, in their order");
 }
 
+std::vector<KnownCount> known_counts(const LossOptions& o, const PixelTargets& targets) {
+  std::vector<KnownCount> known;
+  const auto add = [&](const char* name, double weight, const Tensor& plane, const auto& count_of) {
+    if (weight > 0 && plane.defined()) known.push_back({.term = name, .count = count_of(ByteCounts(plane))});
+  };
+  const auto weighted = [&](const ByteCounts& labels) { return labels.weighted(o.class_weights); };
+  const auto above_0 = [](const ByteCounts& map) { return map.total() - map[0]; };
+  const auto classes = [](const ByteCounts& labels) { return labels.num_classes(); };
+  const bool mines = o.mined_fraction < 1;
+  add("l_segs", mines ? 0 : o.l_segs, targets.labels, weighted);
+  add("l_pseudo", mines ? 0 : o.l_pseudo, targets.pseudo, weighted);
+  add("l_ds", o.l_ds, targets.near_scribble, above_0);
+  add("l_dc", o.l_dc, targets.near_contour, above_0);
+  add("l_dice", o.l_dice, targets.labels, classes);
+  return known;
+}
+
 Loss segment_loss(const LossOptions& o, const DeeplabOutput& output, const PixelTargets& targets,
-                  std::int64_t num_images) {
+                  std::span<const KnownCount> known, std::int64_t num_images) {
   const auto wanted = [](const Tensor& plane, double weight) { return weight > 0 ? plane : Tensor(); };
   const PixelTargets used = {.labels = o.l_segs > 0 || o.l_dice > 0 ? targets.labels : Tensor(),
                              .pseudo = wanted(targets.pseudo, o.l_pseudo),
@@ -83,18 +162,26 @@ Loss segment_loss(const LossOptions& o, const DeeplabOutput& output, const Pixel
       .mined_fraction = o.mined_fraction,
       .dice = o.l_dice > 0};
   const PixelLosses losses = pixel_losses(output.logits, used, settings);
-  const WeightedTerm all[] = {{"l_segs", o.l_segs, losses.scribble}, {"l_pseudo", o.l_pseudo, losses.pseudo},
-                              {"l_lorm", o.l_lorm, output.lorm},     {"l_ds", o.l_ds, losses.entropy_s},
-                              {"l_dc", o.l_dc, losses.entropy_c},    {"l_dice", o.l_dice, losses.dice}};
+  const double pixel = lightest_pixel(o);
+  const WeightedTerm all[] = {{"l_segs", o.l_segs, losses.scribble, pixel},
+                              {"l_pseudo", o.l_pseudo, losses.pseudo, pixel},
+                              {"l_lorm", o.l_lorm, output.lorm},
+                              {"l_ds", o.l_ds, losses.entropy_s},
+                              {"l_dc", o.l_dc, losses.entropy_c},
+                              {"l_dice", o.l_dice, losses.dice}};
   std::vector<LossTerm> terms;
-  std::vector<Tensor> counts;
-  for (const auto& [name, weight, value] : all) {
+  std::vector<Tensor> unknown;
+  for (const auto& [name, weight, value, least] : all) {
     if (weight == 0) continue;
-    terms.push_back({.name = name, .sum = value.sum, .weight = weight, .min_count = 1});  // crops may have no label
-    counts.push_back(value.count.to(torch::kDouble));
+    const auto count = std::ranges::find(known, name, &KnownCount::term);
+    terms.push_back({.name = name, .sum = value.sum, .weight = weight, .min_count = least});  // crops may have no label
+    if (count != known.end()) {
+      terms.back().count = count->count;
+    } else {
+      unknown.push_back(value.count.to(torch::kDouble));
+    }
   }
-  const Tensor host = torch::stack(counts).cpu();  // one synchronization with the device for all of them
-  for (std::size_t i = 0; i < terms.size(); ++i) terms[i].count = host[static_cast<std::int64_t>(i)].item<double>();
+  fill_counts(terms, unknown);
   return {std::move(terms), num_images};
 }
 

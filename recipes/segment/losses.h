@@ -2,6 +2,11 @@
 
 #include <tandem/train_step.h>
 
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "models/deeplab/deeplab.h"
 #include "models/deeplab/pixel_losses.h"
 #include "recipes/segment/data_options.h"
@@ -26,8 +31,8 @@ void visit_fields(LossOptions& o, Visitor&& field) {
   field("l-segs", o.l_segs, "weight of the cross-entropy of the labels (scribbles, or full masks)");
   field("l-pseudo,l-pesudo", o.l_pseudo, "weight of the cross-entropy of the pseudo labels");
   field("l-lorm", o.l_lorm, "weight of the LoRM loss");
-  field("l-ds", o.l_ds, "weight of the entropy near scribbles");
-  field("l-dc", o.l_dc, "weight of the entropy away from the contours of pseudo labels");
+  field("l-ds", o.l_ds, "weight of the entropy term with the scribble distance map");
+  field("l-dc", o.l_dc, "weight of the entropy term with the pseudo-label distance map");
   field("l-dice", o.l_dice, "weight of the Dice loss of the labels, of each micro-batch");
   field("label-smooth", o.label_smooth, "label smoothing of the pseudo labels");
   field("mined-fraction", o.mined_fraction,
@@ -40,12 +45,19 @@ void validate(const LossOptions& options);
 // An Error if a term has a weight but not its labels or its module, which the hint names.
 void check_losses(const LossOptions& options, const DataOptions& data, bool has_lorm);
 
+// The labels and maps that are read although every term that uses them has weight 0, with the flags of these terms, for
+// the user; empty: none.
+std::string unused_planes(const LossOptions& options, const DataOptions& data);
+
 // An Error unless there are no class weights, or as many as classes.
 void check_class_weights(const LossOptions& options, int num_classes);
 
+// The counts of the terms that follow from the targets alone (not LoRM, and no cross-entropy with mining), on the CPU.
+std::vector<KnownCount> known_counts(const LossOptions& options, const PixelTargets& targets);
+
 // The terms l_segs, l_pseudo, l_lorm, l_ds, l_dc and l_dice that have a weight. Their counts are pixels (of LoRM,
-// feature values); work is in images.
+// feature values), with a look at the device for those that `known` does not have; work is in images.
 Loss segment_loss(const LossOptions& options, const DeeplabOutput& output, const PixelTargets& targets,
-                  std::int64_t num_images);
+                  std::span<const KnownCount> known, std::int64_t num_images);
 
 }  // namespace tandem::segment

@@ -3,7 +3,6 @@
 #include <tandem/communicator.h>
 
 #include <filesystem>
-#include <string>
 
 #include "models/deeplab/deeplab.h"
 #include "recipe/trained_options.h"
@@ -20,17 +19,13 @@ struct Segmenter {
   std::filesystem::path weights = {};  // the checkpoint or folder they were loaded from
 };
 
-// A model folder: config.json (the network), classes.json, data.yaml and, in an exported one, model.safetensors with
+// A model folder: config.json (the network), classes.yaml, data.yaml and, in an exported one, model.safetensors with
 // torchvision's names and without LoRM. A run keeps all but the weights in RUN/model, the weights in its checkpoints.
 void save_description(const std::filesystem::path& folder, const Segmenter& model);
 void save_segmenter(const std::filesystem::path& folder, const Segmenter& model);
 
 // From a model folder, a run or a checkpoint (recipe/find_model.h).
 Segmenter load_segmenter(const std::filesystem::path& from, Weights weights = Weights::Auto);
-
-// Loads what fits of the weights of a safetensors file, a model folder or a run into a network that is to be trained:
-// at least its ResNet. Returns what was left out, for the user.
-std::string load_pretrained(Deeplab& net, const std::filesystem::path& from);
 
 // On the device of this rank, in the precision of the options and in evaluation mode.
 Segmenter load_trained(const TrainedOptions& options, const Communicator& comm);

@@ -18,6 +18,7 @@
 #include "recipes/segment/inference.h"
 #include "recipes/segment/model.h"
 #include "recipes/segment/pictures.h"
+#include "text/csv.h"
 
 namespace tandem::segment {
 namespace {
@@ -26,6 +27,8 @@ namespace fs = std::filesystem;
 using torch::Tensor;
 
 constexpr const char* kTableFile = "predictions.csv";
+constexpr const char* kOverlayEnding = ".overlay.jpg";
+constexpr const char* kScoresEnding = ".safetensors";
 
 struct PredictMasksOptions : PredictOptions {
   PredictMasksOptions() { output = "masks"; }
@@ -59,16 +62,35 @@ void save_scores(const fs::path& path, const Tensor& scores, const InferenceOpti
 
 fs::path mask_path(const PredictMasksOptions& o, const std::string& stem) { return o.output / str(stem, ".png"); }
 
-// An Error if a mask would replace an image.
-void check_masks(const PredictMasksOptions& o, std::span<const SamplePaths> images) {
-  if (fs::is_regular_file(o.output)) {
+// Without what an earlier prediction has written. An Error if a mask would replace an image.
+std::vector<SamplePaths> list_input(const PredictMasksOptions& o) {
+  std::error_code missing;
+  if (fs::is_regular_file(o.output, missing)) {
     fail(ErrorKind::Config, str("output is ", o.output, ", which is a file"), "name a folder for the masks");
   }
+  if (fs::is_directory(o.images, missing) && fs::equivalent(o.images, o.output, missing)) {
+    fail(ErrorKind::Config, str("output is ", o.output, ", the folder of the images"),
+         "name another folder with --output, such as --output masks");
+  }
+  std::vector<SamplePaths> images = list_file_or_folder(o.images, o.output);
   for (const SamplePaths& image : images) {
-    std::error_code missing;
     if (!fs::equivalent(mask_path(o, image.stem), image.image, missing)) continue;
     fail(ErrorKind::Config, str("the mask of ", image.image, " would replace it"), "name another folder with --output");
   }
+  return images;
+}
+
+// Overlays and scores of an earlier prediction, which this one does not write, may be of another model.
+std::string stale_text(const PredictMasksOptions& o, std::span<const SamplePaths> images) {
+  std::int64_t num_stale = 0;
+  for (const SamplePaths& image : images) {
+    const std::string stem = o.output / image.stem;
+    num_stale += (!o.overlay && fs::exists(stem + kOverlayEnding) ? 1 : 0) +
+                 (!o.scores && fs::exists(stem + kScoresEnding) ? 1 : 0);
+  }
+  if (num_stale == 0) return "";
+  return str("note: ", counted(num_stale, "file"), " there of an earlier prediction (*", kOverlayEnding, ", *",
+             kScoresEnding, ") may not fit these masks: write them again (--overlay, --scores) or remove them\n");
 }
 
 // "photo.png,375,500": the mask of an image, its height and width.
@@ -79,9 +101,16 @@ std::string write_mask(Segmenter& model, const SamplePaths& paths, const Predict
   const fs::path stem = o.output / paths.stem;
   fs::create_directories(stem.parent_path());
   replace_file(mask_path(o, paths.stem), encode_png(mask, model.classes.palette));
-  if (o.overlay) replace_file(stem.native() + ".overlay.jpg", encode_jpeg(overlay(image, mask, model.classes.palette)));
-  if (o.scores) save_scores(stem.native() + ".safetensors", scores, o.inference);
+  if (o.overlay) replace_file(stem.native() + kOverlayEnding, encode_jpeg(overlay(image, mask, model.classes.palette)));
+  if (o.scores) save_scores(stem.native() + kScoresEnding, scores, o.inference);
   return str(paths.stem, ".png,", mask.height, ',', mask.width);
+}
+
+// The parts of such a text.
+std::vector<std::string> table_row(const std::string& text) {
+  const std::size_t width = text.rfind(',');
+  const std::size_t height = text.rfind(',', width - 1);
+  return {text.substr(0, height), text.substr(height + 1, width - height - 1), text.substr(width + 1)};
 }
 
 std::string key_of(const PredictMasksOptions& o, const Segmenter& model, std::span<const SamplePaths> images) {
@@ -95,28 +124,30 @@ std::string key_of(const PredictMasksOptions& o, const Segmenter& model, std::sp
 }
 
 std::string predict_masks(Communicator& comm, const PredictMasksOptions& o) {
-  const std::vector<SamplePaths> images = list_file_or_folder(o.images);
-  check_masks(o, images);
+  const std::vector<SamplePaths> images = list_input(o);
   Segmenter model = load_trained(o, comm);
   fs::create_directories(o.output);
-  Prediction prediction(
-      comm,
-      {.num_rows = std::ssize(images),
-       .output = o.output / kTableFile,
-       .key = [&] { return key_of(o, model, images); },
-       .is_there = [&](const std::string& row) { return fs::exists(o.output / row.substr(0, row.rfind(".png,") + 4)); },
-       .progress = o.progress});
+  Prediction prediction(comm,
+                        {.num_rows = std::ssize(images),
+                         .output = o.output / kTableFile,
+                         .key = [&] { return key_of(o, model, images); },
+                         .is_there = [&](const std::string& row) { return fs::exists(o.output / table_row(row)[0]); },
+                         .row_name = "mask",
+                         .progress = o.progress});
   Sampler sampler = prediction.sampler(/*batch_size=*/1);
   for (const SampleBatch& batch : evaluate(comm, sampler, prediction.rounds())) {
     const std::string row = write_mask(model, images[static_cast<std::size_t>(batch.ids.front())], o);
     prediction.add(batch, std::span(&row, 1));
   }
   prediction.write([&](std::span<const std::string> rows) {
-    std::string table = "mask,height,width\n";
-    for (const std::string& row : rows) table += str(row, '\n');
-    replace_file(o.output / kTableFile, table);
+    std::vector<std::vector<std::string>> table;
+    for (const std::string& row : rows) table.push_back(table_row(row));
+    const std::vector<std::string> columns = {"mask", "height", "width"};
+    write_csv(o.output / kTableFile, columns, table);
   });
-  if (!o.json) return str("wrote ", counted(std::ssize(images), "mask"), " to ", o.output, '\n');
+  if (!o.json) {
+    return str("wrote ", counted(std::ssize(images), "mask"), " to ", o.output, '\n', stale_text(o, images));
+  }
   return str(json_text(Json::Object{{"images", std::ssize(images)}, {"output", fs::absolute(o.output).native()}}),
              '\n');
 }

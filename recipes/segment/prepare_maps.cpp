@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "base/check_range.h"
 #include "base/fd.h"
@@ -81,52 +83,104 @@ bool is_done(const fs::path& map, const fs::path& source, const fs::path& folder
   }
 }
 
-// Whether it was written.
-bool prepare_one(const SamplePaths& sample, const MapKind& kind, const Classes& classes, bool overwrite) {
-  const fs::path& source = sample.*kind.source;
-  const fs::path& map = sample.*kind.map;
-  if (!fs::exists(source)) {
-    fail(ErrorKind::Data, str("there is no file ", source, ", which the list names"),
-         "add it, or take the name out of the list");
-  }
-  if (!overwrite && is_done(map, source, kind.folder)) return false;
-  make_folder(map.parent_path());
-  write_quickly(map, encode_png(kind.make(read_labels(source, classes), kind.lambda)));
-  return true;
+// The labels, or nothing if the map of them is there already. An Error if they cannot be used.
+std::optional<Image> read_source(const fs::path& source, const fs::path& map, const fs::path& folder,
+                                 const Classes& classes, bool overwrite) {
+  if (!overwrite && is_done(map, source, folder)) return std::nullopt;
+  return read_labels(source, classes);
 }
+
+void write_map(const fs::path& path, const MapKind& kind, const Image& labels) {
+  make_folder(path.parent_path());
+  write_quickly(path, encode_png(kind.make(labels, kind.lambda)));
+}
+
+class MapWriter {
+ public:
+  MapWriter(const PrepareOptions& options, const PrepareCalls& calls, const Classes& classes, const SampleList& sources)
+      : options_(options), calls_(calls), classes_(classes), sources_(sources), kinds_(wanted_kinds(options)) {
+    for (const MapKind& kind : kinds_) check_lambda(kind, options.overwrite);
+  }
+
+  // On any thread.
+  void prepare(std::int64_t index) {
+    if (calls_.should_stop && calls_.should_stop()) {
+      const std::lock_guard lock(mutex_);
+      maps_.was_stopped = true;
+      return;
+    }
+    const SamplePaths& sample = sources_.samples[static_cast<std::size_t>(index)];
+    std::vector<std::optional<Image>> labels;
+    try {
+      for (const MapKind& kind : kinds_) {
+        const fs::path& source = sample.*kind.source;
+        check_is_there(source, sources_.named_by);
+        labels.push_back(read_source(source, sample.*kind.map, kind.folder, classes_, options_.overwrite));
+      }
+    } catch (const Error& error) {
+      return leave_out({.index = index, .name = sample.image, .reason = error.message(), .hint = error.hint()});
+    }
+    std::int64_t num_written = 0;
+    for (std::size_t i = 0; i < kinds_.size(); ++i) {
+      if (!labels[i]) continue;
+      write_map(sample.*kinds_[i].map, kinds_[i], *labels[i]);
+      ++num_written;
+    }
+    const std::lock_guard lock(mutex_);
+    maps_.written += num_written;
+    maps_.kept += std::ssize(kinds_) - num_written;
+    end_sample();
+  }
+
+  PreparedMaps result() const { return maps_; }
+
+ private:
+  void leave_out(BadSample bad) {
+    const std::lock_guard lock(mutex_);
+    maps_.left_out.push_back(std::move(bad));
+    check_bad_samples(maps_.left_out, std::ssize(sources_.samples), options_.skip_bad);
+    end_sample();
+  }
+
+  void end_sample() {
+    ++num_done_;
+    if (calls_.on_progress) calls_.on_progress(num_done_, std::ssize(sources_.samples));
+  }
+
+  const PrepareOptions& options_;
+  const PrepareCalls& calls_;
+  const Classes& classes_;
+  const SampleList& sources_;
+  std::vector<MapKind> kinds_;
+  std::mutex mutex_;
+  PreparedMaps maps_;
+  std::int64_t num_done_ = 0;
+};
 
 }  // namespace
 
 void validate(const PrepareOptions& o) {
+  if (o.data.data.empty()) {
+    fail(ErrorKind::Config, "data is empty", "name the folder of the scribbles and pseudo labels: --data VOC2012");
+  }
   validate(o.data);
   if (o.data.data == kBuiltinShapes) {
     fail(ErrorKind::Config, str("data is ", o.data.data, ", whose distance maps are made while it trains"),
          "prepare a folder");
   }
+  check_range("skip-bad", o.skip_bad, 0, kMostCount);
   check_range("threads", o.threads, 0, 1024);
 }
 
-PreparedCounts prepare_maps(const PrepareOptions& options, const OnPrepared& on_prepared) {
+PreparedMaps prepare_maps(const PrepareOptions& options, const PrepareCalls& calls) {
   DataOptions data = options.data;
   data.dataset = needed_labels(options.maps);
   const Classes classes = classes_of(data);
-  const std::vector<SamplePaths> samples = list_sources(data);
-  const std::vector<MapKind> kinds = wanted_kinds(options);
-  for (const MapKind& kind : kinds) check_lambda(kind, options.overwrite);
-  PreparedCounts counts;
-  std::int64_t num_done = 0;
-  std::mutex mutex;
-  in_parallel(std::ssize(samples), options.threads == 0 ? usable_cores() : options.threads, [&](std::int64_t i) {
-    int num_written = 0;
-    for (const MapKind& kind : kinds) {
-      num_written += prepare_one(samples[static_cast<std::size_t>(i)], kind, classes, options.overwrite) ? 1 : 0;
-    }
-    const std::lock_guard lock(mutex);
-    counts.written += num_written;
-    counts.kept += std::ssize(kinds) - num_written;
-    if (on_prepared) on_prepared(++num_done, std::ssize(samples));
-  });
-  return counts;
+  const SampleList sources = list_sources(data);
+  MapWriter writer(options, calls, classes, sources);
+  in_parallel(std::ssize(sources.samples), options.threads == 0 ? usable_cores() : options.threads,
+              [&](std::int64_t i) { writer.prepare(i); });
+  return writer.result();
 }
 
 }  // namespace tandem::segment

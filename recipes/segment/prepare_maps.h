@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tandem/loader.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -22,6 +24,7 @@ struct PrepareOptions {
   DistanceOptions distances = {};
   Maps maps = Maps::Both;
   bool overwrite = false;
+  std::int64_t skip_bad = 0;
   int threads = 0;
 };
 
@@ -38,20 +41,27 @@ void visit_fields(PrepareOptions& o, Visitor&& field) {
   field("", o.distances, "maps");
   field("maps", o.maps, "which maps to make");
   field("overwrite", o.overwrite, "make maps again that are there already");
+  field("skip-bad", o.skip_bad, "number of samples to leave out at most, since a file cannot be used");
   field("threads", o.threads, "number of threads; 0: one for each core");
 }
 void validate(const PrepareOptions& options);
 
-struct PreparedCounts {
+struct PreparedMaps {
   std::int64_t written = 0;
   std::int64_t kept = 0;
+  std::vector<BadSample> left_out = {};
+  bool was_stopped = false;
 };
 
-using OnPrepared =
-    std::function<void(std::int64_t num_done, std::int64_t num_samples)>;  // on any thread, one at a time
+struct PrepareCalls {
+  std::function<void(std::int64_t num_done, std::int64_t num_samples)> on_progress =
+      {};                                  // on any thread, one at a time
+  std::function<bool()> should_stop = {};  // on any thread: no other sample is begun
+};
 
 // Writes the distance maps of the training samples, each atomically. A map that is there is kept unless its source is
-// newer, it has another size, or `overwrite` is set; maps that were made with another lambda are an Error.
-PreparedCounts prepare_maps(const PrepareOptions& options, const OnPrepared& on_prepared = {});
+// newer, it has another size, or `overwrite` is set; maps that were made with another lambda are an Error. Samples
+// whose labels cannot be used are left out, or an Error if there are more than `skip_bad`.
+PreparedMaps prepare_maps(const PrepareOptions& options, const PrepareCalls& calls = {});
 
 }  // namespace tandem::segment

@@ -29,10 +29,11 @@ class PrepareMapsTest : public testing::Test {
 
 TEST_F(PrepareMapsTest, WritesTheMapsThatTrainingReads) {
   std::int64_t most_done = 0;
-  const PreparedCounts counts = prepare_maps(options(), [&](std::int64_t num_done, std::int64_t num_samples) {
-    most_done = num_done;
-    EXPECT_EQ(num_samples, 3);
-  });
+  const PreparedMaps counts =
+      prepare_maps(options(), {.on_progress = [&](std::int64_t num_done, std::int64_t num_samples) {
+                     most_done = num_done;
+                     EXPECT_EQ(num_samples, 3);
+                   }});
   EXPECT_EQ(counts.written, 6);
   EXPECT_EQ(counts.kept, 0);
   EXPECT_EQ(most_done, 3);
@@ -51,13 +52,40 @@ TEST_F(PrepareMapsTest, ContinuesWhereItWasStopped) {
   folder_.add("distance_c/train_1.png", cut_off.substr(0, cut_off.size() - 1));
   const auto soon = std::filesystem::last_write_time(path("distance_c/train_2.png")) + std::chrono::seconds(5);
   std::filesystem::last_write_time(path("bmp_ws_train_aug_dataset/train_2.png"), soon);
-  PreparedCounts counts = prepare_maps(options());
+  PreparedMaps counts = prepare_maps(options());
   EXPECT_EQ(counts.written, 3);
   EXPECT_EQ(counts.kept, 3);
   EXPECT_EQ(read_file(path("distance_c/train_1.png")), cut_off);
   PrepareOptions again = options();
   again.overwrite = true;
   EXPECT_EQ(prepare_maps(again).written, 6);
+}
+
+TEST_F(PrepareMapsTest, EndsWhenItIsAskedTo) {
+  PrepareOptions one_thread = options();
+  one_thread.threads = 1;
+  int num_asked = 0;
+  const PreparedMaps stopped = prepare_maps(one_thread, {.should_stop = [&] { return num_asked++ >= 1; }});
+  EXPECT_TRUE(stopped.was_stopped);
+  EXPECT_EQ(stopped.written, 2);
+  EXPECT_FALSE(std::filesystem::exists(path("distance_s/train_1.png")));
+  const PreparedMaps rest = prepare_maps(one_thread);
+  EXPECT_FALSE(rest.was_stopped);
+  EXPECT_EQ(rest.written, 4);
+}
+
+TEST_F(PrepareMapsTest, LeavesOutWhatCannotBeUsed) {
+  folder_.add("bmp_ws_train_aug_dataset/train_1.png", "no image");
+  PrepareOptions lenient = options();
+  lenient.skip_bad = 1;
+  const PreparedMaps maps = prepare_maps(lenient);
+  EXPECT_EQ(maps.written, 4);
+  ASSERT_EQ(maps.left_out.size(), 1U);
+  EXPECT_NE(text_of(maps.left_out[0]).find(path("bmp_ws_train_aug_dataset/train_1.png")), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(path("distance_s/train_1.png")));
+  std::filesystem::remove(path("pascal_2012_scribble/train_2.png"));
+  EXPECT_EQ(
+      missing_facts(error_of([&] { prepare_maps(lenient); }), ErrorKind::Data, {"2 of 3 samples", "--skip-bad 2"}), "");
 }
 
 TEST_F(PrepareMapsTest, MakesAMapOfAnotherSizeAgain) {
@@ -119,7 +147,7 @@ TEST_F(PrepareMapsTest, CanMakeOneKindOnly) {
 TEST_F(PrepareMapsTest, NamesASourceThatIsMissingOrWrong) {
   std::filesystem::remove(path("pascal_2012_scribble/train_1.png"));
   EXPECT_EQ(missing_facts(error_of([&] { prepare_maps(options()); }), ErrorKind::Data,
-                          {path("pascal_2012_scribble/train_1.png"), "no file"}),
+                          {path("pascal_2012_scribble/train_1.png"), "no file", "train.txt", "--skip-bad 1"}),
             "");
   folder_.add("pascal_2012_scribble/train_1.png", "no image");
   EXPECT_EQ(missing_facts(error_of([&] { prepare_maps(options()); }), ErrorKind::Data,

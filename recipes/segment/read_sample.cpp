@@ -3,9 +3,13 @@
 #include <tandem/error.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <optional>
 #include <utility>
 
+#include "base/fd.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "image/codec.h"
 #include "recipes/segment/in_parallel.h"
@@ -38,16 +42,26 @@ Image read_plane(const fs::path& file, const SegmentPlanes& planes, const Sample
   return plane;
 }
 
-std::optional<BadFile> problem_of(const SamplePaths& paths, const Classes& classes) {
-  try {
-    read_planes(paths, classes);
-  } catch (const Error& error) {
-    return BadFile{.stem = paths.stem, .reason = error.message(), .hint = error.hint()};
-  }
-  return std::nullopt;
+void check_files(const SamplePaths& sample, const fs::path& named_by) {
+  constexpr const char* kPrepare = "make the distance maps with `tandem segment prepare`";
+  for (const fs::path* file : {&sample.image, &sample.labels, &sample.pseudo}) check_is_there(*file, named_by);
+  for (const fs::path* map : {&sample.near_scribble, &sample.near_contour}) check_is_there(*map, named_by, kPrepare);
 }
 
 }  // namespace
+
+void check_is_there(const fs::path& file, const fs::path& named_by, const char* hint) {
+  std::error_code error;
+  const fs::file_type type = fs::status(file, error).type();
+  if (file.empty() || type == fs::file_type::regular) return;
+  if (type == fs::file_type::not_found) {
+    fail(ErrorKind::Data, str("there is no file ", file, " for a sample of ", named_by), hint);
+  }
+  const std::string why = type == fs::file_type::none        ? error.message()
+                          : type == fs::file_type::directory ? errno_text(EISDIR)
+                                                             : errno_text(kNotRegular);
+  fail(ErrorKind::Data, str("cannot read ", file, ": ", why), "repair it, or take it out of the data");
+}
 
 Image read_labels(const fs::path& file, const Classes& classes) {
   Image labels = read_image(file, {.kind = PixelKind::Indices});
@@ -68,36 +82,42 @@ SegmentPlanes read_planes(const SamplePaths& paths, const Classes& classes) {
   SegmentPlanes planes;
   planes.image = read_image(paths.image, {.kind = PixelKind::Rgb});
   planes.labels = read_plane(paths.labels, planes, paths, &classes);
-  planes.pseudo = read_plane(paths.pseudo, planes, paths, &classes);
+  planes.pseudo = paths.pseudo == paths.labels ? planes.labels : read_plane(paths.pseudo, planes, paths, &classes);
   planes.near_scribble = read_plane(paths.near_scribble, planes, paths);
   planes.near_contour = read_plane(paths.near_contour, planes, paths);
   return planes;
 }
 
-std::vector<BadFile> verify_samples(std::span<const SamplePaths> samples, const Classes& classes, int threads) {
-  std::vector<std::optional<BadFile>> problems(samples.size());
-  in_parallel(std::ssize(samples), threads, [&](std::int64_t i) { problems[i] = problem_of(samples[i], classes); });
-  std::vector<BadFile> bad;
-  for (std::optional<BadFile>& problem : problems) {
-    if (problem) bad.push_back(*std::move(problem));
+SampleCheck check_of(const World& world, bool reads) {
+  return {.reads = reads, .threads = std::max(1, usable_cores() / world.local_size)};
+}
+
+std::vector<BadSample> find_bad(const SampleList& list, const Classes& classes, const SampleCheck& check) {
+  std::vector<std::optional<BadSample>> found(list.samples.size());
+  in_parallel(std::ssize(list.samples), check.threads, [&](std::int64_t i) {
+    const SamplePaths& sample = list.samples[i];
+    try {
+      check_files(sample, list.named_by);
+      if (check.reads) read_planes(sample, classes);
+    } catch (const Error& error) {
+      found[i] = {.index = i, .name = sample.image, .reason = error.message(), .hint = error.hint()};
+    }
+  });
+  std::vector<BadSample> bad;
+  for (std::optional<BadSample>& sample : found) {
+    if (sample) bad.push_back(*std::move(sample));
   }
   return bad;
 }
 
-void check_bad_files(std::span<const BadFile> bad, std::int64_t num_samples, std::int64_t most_bad) {
+void check_bad_samples(std::span<const BadSample> bad, std::int64_t num_samples, std::int64_t most_bad) {
   if (std::ssize(bad) <= most_bad) return;
-  std::string others;
-  for (const BadFile& file : bad.subspan(1)) {
-    constexpr std::size_t kMostNames = 200;
-    if (others.size() > kMostNames) {
-      others += ", ...";
-      break;
-    }
-    others += str(others.empty() ? "; the others: " : ", ", file.stem);
-  }
+  std::vector<std::string> others;
+  for (const BadSample& sample : bad.subspan(1)) others.push_back(sample.name);
   fail(ErrorKind::Data,
-       str(bad.size(), " of ", num_samples, " samples cannot be used, the first since ", bad[0].reason, others),
-       str(bad[0].hint, "; or let --skip-bad ", bad.size(), " leave them out"));
+       str(bad.size(), " of ", num_samples, " samples cannot be used: ", bad[0].reason,
+           others.empty() ? "" : str("; the others: ", join_some(others, ", "))),
+       str(bad[0].hint, ", or leave ", bad.size() == 1 ? "it" : "them", " out with --skip-bad ", bad.size()));
 }
 
 }  // namespace tandem::segment

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -32,9 +31,9 @@ std::string label_facts(const Classes& classes) {
   return facts;
 }
 
-std::string all_file_facts(const std::vector<SamplePaths>& paths) {
+std::string all_file_facts(const SampleList& files) {
   std::string facts;
-  for (const SamplePaths& sample : paths) {
+  for (const SamplePaths& sample : files.samples) {
     for (const fs::path* file :
          {&sample.image, &sample.labels, &sample.pseudo, &sample.near_scribble, &sample.near_contour}) {
       facts += str('\n', file_facts(*file));
@@ -47,7 +46,8 @@ SegmentPlanes shapes_planes(const ShapesSample& sample, const DataOptions& optio
   const UsedPlanes used = used_planes(options.dataset);
   const DistanceOptions distances;
   SegmentPlanes planes{.image = sample.image};
-  if (used.labels) planes.labels = options.train_path == options.mask_path ? sample.mask : sample.scribble;
+  const Image& own = options.train_path == options.mask_path ? sample.mask : sample.scribble;
+  planes.labels = used.own_labels ? own : sample.pseudo;
   if (used.pseudo) planes.pseudo = sample.pseudo;
   if (used.near_scribble) planes.near_scribble = near_scribble_map(sample.scribble, distances.lambda_s);
   if (used.near_contour) planes.near_contour = near_contour_map(sample.pseudo, distances.lambda_c);
@@ -91,15 +91,15 @@ std::string SegmentDataset::content_key() const {
   const std::string changes =
       str(o.scale_min, ' ', o.scale_max, ' ', o.rotate, ' ', o.rotate_share, ' ', o.blur_share, ' ', o.flip_share);
   return tandem::content_key(
-      str(source_.key, ' ', view_.crop, ' ', view_.augments ? changes : "", all_file_facts(source_.paths)));
+      str(source_.key, ' ', view_.crop, ' ', view_.augments ? changes : "", all_file_facts(source_.files)));
 }
 
-SegmentDataset::Source file_source(std::vector<SamplePaths> paths, const Classes& classes) {
+SegmentDataset::Source file_source(SampleList files, const Classes& classes) {
   SegmentDataset::Source source;
   source.key = label_facts(classes);
-  source.paths = std::move(paths);
-  for (const SamplePaths& sample : source.paths) source.names.push_back(sample.image);
-  source.read = [samples = source.paths, classes](std::int64_t i) {
+  source.files = std::move(files);
+  for (const SamplePaths& sample : source.files.samples) source.names.push_back(sample.image);
+  source.read = [samples = source.files.samples, classes](std::int64_t i) {
     return read_planes(samples.at(static_cast<std::size_t>(i)), classes);
   };
   return source;
@@ -130,24 +130,39 @@ SegmentSets load_sets(const DataOptions& options) {
           .classes = classes};
 }
 
-SegmentDataset load_valid(const DataOptions& options) {
+SegmentDataset load_valid(const DataOptions& options, const Classes& classes) {
   if (options.data == kBuiltinShapes) return load_sets(options).valid;
-  return {file_source(list_validation(options), classes_of(options)), SampleView{.crop = options.crop}};
+  return {file_source(list_validation(options), classes), SampleView{.crop = options.crop}};
 }
 
-SegmentDataset SegmentDataset::without(std::span<const std::string> stems, const Classes& classes) const {
-  std::vector<SamplePaths> kept;
-  std::ranges::copy_if(source_.paths, std::back_inserter(kept),
-                       [&](const SamplePaths& sample) { return std::ranges::count(stems, sample.stem) == 0; });
+SegmentDataset SegmentDataset::without(std::span<const BadSample> bad, const Classes& classes) const {
+  SampleList kept{.named_by = source_.files.named_by};
+  for (std::int64_t i = 0; i < size(); ++i) {
+    if (std::ranges::count(bad, i, &BadSample::index) == 0) kept.samples.push_back(source_.files.samples[i]);
+  }
   return {file_source(std::move(kept), classes), view_};
 }
 
-std::vector<BadFile> verify_sets(const SegmentSets& sets, int threads, std::int64_t most_bad) {
-  std::vector<SamplePaths> all = sets.train.paths();
-  all.insert(all.end(), sets.valid.paths().begin(), sets.valid.paths().end());
-  std::vector<BadFile> bad = verify_samples(all, sets.classes, threads);
-  check_bad_files(bad, std::ssize(all), most_bad);
-  return bad;
+std::vector<BadSample> leave_out_bad(std::span<SegmentDataset* const> sets, const Classes& classes,
+                                     const SampleCheck& check, std::int64_t most_bad) {
+  std::vector<std::vector<BadSample>> bad;
+  std::vector<BadSample> all;
+  std::int64_t num_samples = 0;
+  for (const SegmentDataset* set : sets) {
+    bad.push_back(find_bad(set->files(), classes, check));
+    all.insert(all.end(), bad.back().begin(), bad.back().end());
+    num_samples += set->size();
+  }
+  check_bad_samples(all, num_samples, most_bad);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    if (bad[i].empty()) continue;
+    if (std::ssize(bad[i]) == sets[i]->size()) {
+      fail(ErrorKind::Data, str("no sample of ", sets[i]->files().named_by, " can be used: ", text_of(bad[i][0])),
+           bad[i][0].hint);
+    }
+    *sets[i] = sets[i]->without(bad[i], classes);
+  }
+  return all;
 }
 
 }  // namespace tandem::segment

@@ -11,6 +11,7 @@
 #include "recipes/segment/augment.h"
 #include "recipes/segment/classes.h"
 #include "recipes/segment/data_options.h"
+#include "recipes/segment/list_samples.h"
 #include "recipes/segment/planes.h"
 #include "recipes/segment/read_sample.h"
 
@@ -30,8 +31,8 @@ class SegmentDataset {
   struct Source {
     std::vector<std::string> names = {};
     std::function<SegmentPlanes(std::int64_t index)> read = {};
-    std::string key = {};                 // identifies what `read` gives besides the files
-    std::vector<SamplePaths> paths = {};  // if they are files
+    std::string key = {};   // identifies what `read` gives besides the files
+    SampleList files = {};  // if they are files
   };
 
   SegmentDataset(Source source, const SampleView& view);
@@ -44,21 +45,21 @@ class SegmentDataset {
   // Neither cropped nor augmented.
   SegmentPlanes whole(std::int64_t index) const { return source_.read(index); }
 
-  // Without the samples of these names, which are files.
-  SegmentDataset without(std::span<const std::string> stems, const Classes& classes) const;
+  // Without these samples, which are files.
+  SegmentDataset without(std::span<const BadSample> bad, const Classes& classes) const;
 
   // The same samples, seen in another way.
   SegmentDataset with_view(const SampleView& view) const { return {source_, view}; }
 
   // Empty if the samples are not files.
-  const std::vector<SamplePaths>& paths() const { return source_.paths; }
+  const SampleList& files() const { return source_.files; }
 
  private:
   Source source_;
   SampleView view_;
 };
 
-SegmentDataset::Source file_source(std::vector<SamplePaths> paths, const Classes& classes);
+SegmentDataset::Source file_source(SampleList files, const Classes& classes);
 
 struct SegmentSets {
   SegmentDataset train;
@@ -69,12 +70,13 @@ struct SegmentSets {
 // Opens lists and folders and no images.
 SegmentSets load_sets(const DataOptions& options);
 
-// The set to evaluate on alone; nothing of the training set needs to be there.
-SegmentDataset load_valid(const DataOptions& options);
+// The set to evaluate on alone, whose masks are of these classes; nothing of the training set needs to be there.
+SegmentDataset load_valid(const DataOptions& options, const Classes& classes);
 
-// For --verify: reads every file of both sets. An Error if more than `most_bad` samples cannot be used. Nothing is
-// checked of data that is built in.
-std::vector<BadFile> verify_sets(const SegmentSets& sets, int threads, std::int64_t most_bad);
+// Leaves out the samples that cannot be used, and returns them. An Error if there are more than `most_bad`, or if no
+// others are left in a set. Data that is built in needs no check.
+std::vector<BadSample> leave_out_bad(std::span<SegmentDataset* const> sets, const Classes& classes,
+                                     const SampleCheck& check, std::int64_t most_bad);
 
 // Those of --classes, or of VOC, or numbered ones by --numclasses.
 Classes classes_of(const DataOptions& options);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <tandem/loader.h>
 
+#include <array>
 #include <future>
 
 #include "base/error_facts_test.h"
@@ -156,18 +157,92 @@ TEST_F(SegmentFilesTest, ThatDoNotFitAreErrorsThatNameThem) {
   EXPECT_EQ(missing_on_use({path("JPEGImages/train_1.jpg")}), "");
 }
 
+// Of both sets, on two threads.
+std::vector<BadSample> leave_out(SegmentSets& sets, bool reads, std::int64_t most_bad) {
+  const std::array both = {&sets.train, &sets.valid};
+  return leave_out_bad(both, sets.classes, {.reads = reads, .threads = 2}, most_bad);
+}
+
 TEST_F(SegmentFilesTest, AreAllReadToVerifyThem) {
-  const SegmentSets sets = load_sets(options());
-  EXPECT_TRUE(verify_sets(sets, 2, 0).empty());
+  SegmentSets sets = load_sets(options());
+  EXPECT_TRUE(leave_out(sets, true, 0).empty());
   add_mask("pascal_2012_scribble/train_0.png", Image(96, 96, 1, 9));
   folder_.add("SegmentationClassAug/valid_1.png", "no image");
-  EXPECT_EQ(missing_facts(error_of([&] { verify_sets(sets, 2, 1); }), ErrorKind::Data,
-                          {"2 of 5 samples", "train_0.png", "value 9", "valid_1", "--skip-bad 2"}),
+  EXPECT_TRUE(leave_out(sets, false, 0).empty());
+  EXPECT_EQ(missing_facts(error_of([&] { leave_out(sets, true, 1); }), ErrorKind::Data,
+                          {"2 of 5 samples", "train_0.png", "value 9", "valid_1.jpg", "them out with --skip-bad 2"}),
             "");
-  const std::vector<BadFile> bad = verify_sets(sets, 2, 2);
+  EXPECT_EQ(sets.train.size(), 3);
+  const std::vector<BadSample> bad = leave_out(sets, true, 2);
   ASSERT_EQ(bad.size(), 2U);
-  EXPECT_EQ(bad[0].stem, "train_0");
+  EXPECT_EQ(bad[0].name, path("JPEGImages/train_0.jpg"));
   EXPECT_NE(bad[1].reason.find("valid_1.png"), std::string::npos);
+  EXPECT_EQ(sets.train.size(), 2);
+  EXPECT_EQ(sets.train.name(0), path("JPEGImages/train_1.jpg"));
+  EXPECT_EQ(sets.train.whole(0).labels, make_shapes(ShapesSet::Train, 1).scribble);
+  EXPECT_EQ(sets.valid.size(), 1);
+}
+
+TEST_F(SegmentFilesTest, ThatAreMissingAreFoundBeforeTheyAreUsed) {
+  std::filesystem::remove(path("SegmentationClassAug/valid_1.png"));
+  SegmentSets sets = load_sets(options());
+  EXPECT_EQ(missing_facts(error_of([&] { leave_out(sets, false, 0); }), ErrorKind::Data,
+                          {"1 of 5 samples", "no file " + path("SegmentationClassAug/valid_1.png"),
+                           path("ImageSets/SegmentationAug/val.txt"), "it out with --skip-bad 1"}),
+            "");
+  EXPECT_EQ(leave_out(sets, false, 1).size(), 1U);
+  EXPECT_EQ(sets.valid.name(0), path("JPEGImages/valid_0.jpg"));
+  EXPECT_EQ(sets.valid.size(), 1);
+  std::filesystem::remove(path("SegmentationClassAug/valid_0.png"));
+  EXPECT_EQ(missing_facts(error_of([&] { leave_out(sets, false, 9); }), ErrorKind::Data,
+                          {"no sample of " + path("ImageSets/SegmentationAug/val.txt")}),
+            "");
+}
+
+TEST_F(SegmentFilesTest, ThatAreFoldersAreNoFiles) {
+  std::filesystem::remove(path("JPEGImages/train_1.jpg"));
+  std::filesystem::create_directory(path("JPEGImages/train_1.jpg"));
+  SegmentSets sets = load_sets(options());
+  EXPECT_EQ(text_of(leave_out(sets, false, 1).at(0)), path("JPEGImages/train_1.jpg") + ": Is a directory");
+}
+
+TEST_F(SegmentFilesTest, OfDistanceMapsThatAreMissingGetTheCommandThatMakesThem) {
+  folder_.add("distance_s/train_0.png");
+  DataOptions wanted = options();
+  wanted.dataset = Supervision::ScribblePseudoDs;
+  SegmentSets sets = load_sets(wanted);
+  EXPECT_EQ(missing_facts(error_of([&] { leave_out(sets, false, 0); }), ErrorKind::Data,
+                          {"2 of 5", path("distance_s/train_1.png"), "tandem segment prepare"}),
+            "");
+}
+
+// images/train/0.jpg and images/val/0.jpg have the same stem in their folders.
+TEST(SegmentPairs, AreLeftOutOfTheirOwnSetOnly) {
+  const TempFolder folder;
+  for (const char* name : {"train/0", "train/1", "val/0", "val/1"}) {
+    folder.add(str("images/", name, ".png"), encode_png(Image(9, 9, 3)));
+    folder.add(str("masks/", name, ".png"), encode_png(Image(9, 9, 1)));
+  }
+  folder.add("images/train/0.png", "no image");
+  SegmentSets sets = load_sets({.data = folder.path(), .numclasses = 4, .crop = 9});
+  EXPECT_EQ(leave_out(sets, true, 1).at(0).name, folder.path() + "/images/train/0.png");
+  EXPECT_EQ(sets.train.size(), 1);
+  EXPECT_EQ(sets.valid.size(), 2);
+}
+
+TEST(SegmentSets, RefuseSettingsThatTheyHaveNoUseFor) {
+  const auto missing = [](const DataOptions& options, std::initializer_list<std::string_view> facts) {
+    return missing_facts(error_of([&] { validate(options); }), ErrorKind::Config, facts);
+  };
+  EXPECT_EQ(missing({.data = "voc", .samples = 7}, {"samples is 7", "voc"}), "");
+  EXPECT_EQ(missing({.data = kBuiltinShapes, .train_path = "x"}, {"train-path is x", "builtin:shapes"}), "");
+  EXPECT_EQ(missing({.data = kBuiltinShapes, .mask_path = "y"}, {"mask-path is y", "builtin:shapes"}), "");
+  EXPECT_EQ(missing({.data = kBuiltinShapes, .valid_list = "z"}, {"valid-list is z", "builtin:shapes"}), "");
+  EXPECT_EQ(missing({.data = kBuiltinShapes, .classes = "c.yaml"}, {"classes is c.yaml"}), "");
+  EXPECT_EQ(missing({.data = kBuiltinShapes, .verify = true}, {"verify is true"}), "");
+  DataOptions masks{.data = kBuiltinShapes, .samples = 7};
+  masks.train_path = masks.mask_path;
+  validate(masks);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <tandem/error.h>
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "monitor/numbers.h"
 #include "recipes/segment/folder_list.h"
 #include "recipes/segment/in_parallel.h"
 #include "recipes/segment/read_sample.h"
@@ -52,8 +52,6 @@ void add_pair(ConfusionCounts& counts, const MaskPair& pair, const Classes& clas
   add_pixels(counts, truth, predicted);
 }
 
-Json number_or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
-
 }  // namespace
 
 FolderScores score_folders(const fs::path& predictions, const fs::path& truth, const Classes& classes, int threads) {
@@ -74,31 +72,19 @@ FolderScores score_folders(const fs::path& predictions, const fs::path& truth, c
 }
 
 std::string scores_text(const FolderScores& folder, const Classes& classes) {
-  const SegmentScores scores = score_counts(folder.counts);
-  std::size_t width = std::string_view("mean over all classes").size();
-  for (const std::string& name : classes.names) width = std::max(width, name.size());
-  const auto line = [&](std::string_view name, const std::string& value) {
-    return str(name, std::string(width + 2 - name.size(), ' '), value, '\n');
-  };
-  std::string text = line(str(folder.num_images, folder.num_images == 1 ? " image" : " images"), "IoU");
-  for (std::size_t i = 0; i < scores.iou.size(); ++i) {
-    text += line(classes.names[i], scores.iou[i] ? fixed(*scores.iou[i], 4) : "absent");
-  }
-  text += line("mean IoU", fixed(scores.mean_iou, 4));
-  text += line("mean over all classes", str(fixed(scores.mean_iou_all, 4), "  (absent ones count as 0)"));
-  text += line("pixel accuracy", fixed(scores.pixel_accuracy, 4));
-  if (folder.num_unpredicted > 0) text += str(folder.num_unpredicted, " masks have no prediction and were left out\n");
+  std::string text =
+      scores_table(counted(folder.num_images, "image"), score_counts(folder.counts), std::span(classes.names));
+  if (folder.num_unpredicted > 0)
+    text += str(counted(folder.num_unpredicted, "mask"), " without a prediction left out\n");
   return text;
 }
 
 std::string scores_json(const FolderScores& folder, const Classes& classes) {
   const SegmentScores scores = score_counts(folder.counts);
-  Json::Object iou;
-  for (std::size_t i = 0; i < scores.iou.size(); ++i) iou.emplace_back(classes.names[i], number_or_null(scores.iou[i]));
   return str(json_text(Json::Object{{"mean_iou", scores.mean_iou},
                                     {"mean_iou_all", scores.mean_iou_all},
                                     {"pixel_accuracy", scores.pixel_accuracy},
-                                    {"iou", std::move(iou)},
+                                    {"iou", iou_json(scores, classes.names)},
                                     {"pixels", scores.pixels},
                                     {"images", folder.num_images},
                                     {"without_prediction", folder.num_unpredicted}}),

@@ -47,14 +47,14 @@ TEST_F(ScoreFoldersTest, AddUpThePixelsOfAllPairs) {
   EXPECT_DOUBLE_EQ(json.at("mean_iou_all").as_double(), 5.0 / 18);
   EXPECT_DOUBLE_EQ(json.at("pixel_accuracy").as_double(), 0.6);
   EXPECT_EQ(scores_text(scores, numbered_classes(3)),
-            "2 images               IoU\n"
-            "class 0                0.3333\n"
-            "class 1                0.5000\n"
-            "class 2                absent\n"
-            "mean IoU               0.4167\n"
-            "mean over all classes  0.2778  (absent ones count as 0)\n"
-            "pixel accuracy         0.6000\n"
-            "1 masks have no prediction and were left out\n");
+            "2 images                 IoU\n"
+            "class 0                  0.3333\n"
+            "class 1                  0.5000\n"
+            "class 2                  absent\n"
+            "mean IoU                 0.4167\n"
+            "mean IoU of all classes  0.2778  (absent ones count as 0)\n"
+            "pixel accuracy           0.6000\n"
+            "1 mask without a prediction left out\n");
 }
 
 // Predictions are classes, and not what is stored in masks.

@@ -29,7 +29,8 @@ struct ShapesCounts {
   std::int64_t valid = 128;
 };
 
-// The same as a folder in the layout of Pascal VOC, for DataOptions as they are; `prepare` adds distance maps.
+// The same as a folder in the layout of Pascal VOC, for DataOptions as they are, with classes.yaml for --classes;
+// `prepare` adds distance maps.
 void write_shapes(const std::filesystem::path& folder, const ShapesCounts& counts);
 
 }  // namespace tandem::segment

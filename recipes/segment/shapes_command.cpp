@@ -33,7 +33,11 @@ std::string write_folder(const WriteShapesOptions& options, std::span<const std:
     fail(ErrorKind::Usage, str("shapes: ", folders.size(), " folders were named"),
          "name one: tandem segment shapes voc");
   }
-  validate(ExportOptions{.output = folders[0]});
+  if (folders[0].empty() || std::filesystem::exists(folders[0])) {
+    fail(ErrorKind::Config,
+         folders[0].empty() ? "shapes: the name of the folder is empty" : str(folders[0], " exists already"),
+         "name a new folder: tandem segment shapes voc");
+  }
   make_new_folder(folders[0], [&](const std::filesystem::path& folder) { write_shapes(folder, options.counts); });
   return str("wrote ", counted(options.counts.train + options.counts.valid, "image"),
              " with masks, scribbles and pseudo labels to ", folders[0], '\n');

@@ -30,55 +30,61 @@ bool is_too_early(const EpochOptions& options, std::int64_t epoch, const Acceler
 }
 
 void train(Accelerator& accelerator, const TrainOptions& options) {
-  const SegmentSets sets = load_data(accelerator, options);
-  check_class_weights(options.loss, sets.classes.count());
-  Segmenter model = make_segmenter(accelerator, options, sets.classes);
+  CheckedSets data = load_data(accelerator, options);
+  const Classes& classes = data.sets.classes;
+  check_class_weights(options.loss, classes.count());
+  Segmenter model = make_segmenter(accelerator, options, classes);
   choose_batch_norm(accelerator, *model.net, options.sync_bn);
   auto net = accelerator.prepare(model.net);
   Sgd optimizer(parameter_groups(*model.net, options.sgd), {.momentum = options.sgd.momentum});
   accelerator.prepare(optimizer);
   accelerator.set_workload({.unit = "images", .flops = training_flops(model.net, options.data.crop)});
-  auto loader = make_loader(accelerator, sets.train, options.loader);
+  auto loader = make_loader(accelerator, data, options);
   const std::int64_t per_epoch = loader.steps_per_epoch();
   Optimization optimization(accelerator, optimize_options(accelerator, options, per_epoch));
   auto batches = accelerator.batches(loader);
   if (accelerator.is_main_process()) save_description(accelerator.folder() / kModelFolder, model);
 
   std::optional<Evaluation> last;
-  for (const auto& [loaded, samples] : batches) {
+  for (const auto& [batch, samples] : batches) {
     const auto pass = accelerator.accumulate();
-    SegmentBatch batch = loaded;
-    batch.leave_out_from(samples.num_counted);
     const PixelTargets targets = batch.targets_on(accelerator.device());
     const DeeplabOutput output =
         net(normalized(batch.images, accelerator.device()),
             options.loss.l_lorm > 0 ? targets.pseudo.narrow(0, 0, samples.num_counted) : torch::Tensor());
-    accelerator.backward(segment_loss(options.loss, output, targets, samples.num_counted));
+    accelerator.backward(segment_loss(options.loss, output, targets, batch.counts, samples.num_counted));
     const bool is_due = optimization.step();
     if (!accelerator.sync_gradients()) continue;
+    if (loader.is_epoch_end()) data.left_out.add_trained(accelerator.comm(), loader.skipped());
     if (is_checkpoint_due(options.epochs, accelerator.completed_steps(), per_epoch)) accelerator.save_state();
     if (!is_due || is_too_early(options.epochs, loader.epoch(), accelerator)) continue;
-    last = evaluate_and_show(accelerator, model, sets.valid, options);
-    optimization.record(last->fields(), last->mean_iou());
+    last = evaluate_and_show(accelerator, model, data, options);
+    optimization.record(last->fields(), last->scores().mean_iou);
   }
-  print_skipped(accelerator, gather_skipped(accelerator.comm(), loader.skipped()));
-  if (!optimization.is_evaluated()) {
-    if (accelerator.completed_steps() < accelerator.num_steps()) return accelerator.end_training();  // stopped
-    last = evaluate_and_show(accelerator, model, sets.valid, options);
-  }
-  accelerator.end_training(last->fields(), last->baselines(),
+  data.left_out.add_trained(accelerator.comm(), loader.skipped());
+  const bool was_stopped = !optimization.is_evaluated() && accelerator.completed_steps() < accelerator.num_steps();
+  if (!optimization.is_evaluated() && !was_stopped) last = evaluate_and_show(accelerator, model, data, options);
+  data.left_out.print(accelerator);
+  if (was_stopped) return accelerator.end_training();
+  EventFields result = last->fields();
+  result.emplace_back("unusable", data.left_out.count());
+  accelerator.end_training(result, last->baselines(classes),
                            str(typed_program(own_program()), " evaluate --from ", typed_path(accelerator.folder())));
 }
 
 // Takes the guide's flags too.
 int run_train(const std::vector<std::string>& words, std::size_t first_flag, const ProgramText& program) {
   const CommandRun run = worker_command<TrainOptions>(train);
+  ProgramText with_guide = program;
+  with_guide.other_flags = guide_flags_help();
   std::vector<std::string> ours;
   const int code = run_command([&]() -> std::string {
-    ours = translate_guide_flags(words, first_flag, read_worker_env().is_launched);
+    const WorkerEnv env = read_worker_env();
+    ours = translate_guide_flags(words, first_flag,
+                                 env.is_launched ? std::optional<std::int64_t>(env.world.size) : std::nullopt);
     return {};
   });
-  return code == 0 ? run(ours, first_flag, program) : code;
+  return code == 0 ? run(ours, first_flag, with_guide) : code;
 }
 
 }  // namespace
@@ -88,7 +94,8 @@ RecipeCommand train_command() {
           .about = "train a network on scribbles, pseudo labels or masks",
           .run = run_train,
           .examples = {"tandem segment train --preset demo --nproc 2",
-                       "tandem segment train --preset guide --data VOC2012 --init resnet50.safetensors --device 0,1"}};
+                       "tandem segment train --preset guide --data VOC2012 --init resnet50.safetensors --stride-in "
+                       "second --device 0,1"}};
 }
 
 }  // namespace tandem::segment

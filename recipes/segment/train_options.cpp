@@ -40,18 +40,21 @@ TrainOptions guide_options() {
 }  // namespace
 
 DeeplabOptions network_options(const ModelOptions& o, std::int64_t num_classes) {
-  const bool is_v3plus = o.model_type == ModelType::DeeplabV3Plus || o.model_type == ModelType::DeeplabV3PlusLorm;
-  const bool has_lorm = o.model_type == ModelType::Res50AsppLorm || o.model_type == ModelType::DeeplabV3PlusLorm;
-  const SegmentHead other = has_lorm ? SegmentHead::AsppToClasses : SegmentHead::DeeplabV2;
-  return {.classes = num_classes,
-          .head = is_v3plus ? SegmentHead::DeeplabV3Plus : other,
-          .lorm = has_lorm,
-          .trunk = o.trunk};
+  DeeplabOptions options{.classes = num_classes, .lorm = false, .trunk = o.trunk};
+  switch (o.model_type) {
+    case ModelType::Res50AsppLorm: options.lorm = true; break;
+    case ModelType::DeeplabV2: break;
+    case ModelType::DeeplabV3PlusLorm: options.lorm = true; [[fallthrough]];
+    case ModelType::DeeplabV3Plus: options.head = SegmentHead::DeeplabV3Plus; break;
+    case ModelType::DeeplabV3: options.head = SegmentHead::DeeplabV3; break;
+    case ModelType::DilatedSum: options.head = SegmentHead::DilatedSum; break;
+  }
+  return options;
 }
 
 void validate(const SgdSettings& o) {
   check_range("momentum", o.momentum, 0, 1);
-  if (o.momentum == 1) fail(ErrorKind::Config, "momentum is 1, which never forgets", "give less, such as 0.9");
+  if (o.momentum == 1) fail(ErrorKind::Config, "momentum is 1, and must be below 1", "give less, such as 0.9");
   check_range("weight-decay", o.weight_decay, 0, kMostNumber);
   check_range("trunk-lr", o.trunk_lr, 0, kMostNumber);
   check_range("head-lr", o.head_lr, 0, kMostNumber);
@@ -72,6 +75,9 @@ std::vector<GivesWay> gives_way(const TrainOptions&) {
 void validate(const TrainOptions& o) {
   check_range("eval-batch", o.eval_batch, 1, 1'000'000);
   validate(o.model.trunk);
+  if (o.model.trunk.output_stride > 16) {
+    fail(ErrorKind::Config, str("output-stride is ", o.model.trunk.output_stride), "use 8 or 16");
+  }
   check_losses(o.loss, o.data, network_options(o.model, 2).lorm);
   if (o.accelerator.batch.shards && o.sync_bn == SyncBatchNorm::On) {
     fail(ErrorKind::Config, "sync-bn is on in exact mode, where batch norm takes its statistics per shard",

@@ -27,14 +27,13 @@ inline std::vector<std::pair<std::string, Preset>> enum_names(Preset) {
   return {{"none", Preset::None}, {"demo", Preset::Demo}, {"guide", Preset::Guide}};
 }
 
-// With the names of the guide.
-enum class ModelType { Res50AsppLorm, DeeplabV3PlusLorm, DeeplabV3Plus, DeeplabV2 };
+// The first four with the names of the guide, whose deeplabv2 is its res50_ASPP_lorm without LoRM.
+enum class ModelType { Res50AsppLorm, DeeplabV3PlusLorm, DeeplabV3Plus, DeeplabV2, DeeplabV3, DilatedSum };
 
 inline std::vector<std::pair<std::string, ModelType>> enum_names(ModelType) {
-  return {{"res50_ASPP_lorm", ModelType::Res50AsppLorm},
-          {"deeplabv3p_lorm", ModelType::DeeplabV3PlusLorm},
-          {"deeplabv3p", ModelType::DeeplabV3Plus},
-          {"deeplabv2", ModelType::DeeplabV2}};
+  return {{"res50_ASPP_lorm", ModelType::Res50AsppLorm}, {"deeplabv3p_lorm", ModelType::DeeplabV3PlusLorm},
+          {"deeplabv3p", ModelType::DeeplabV3Plus},      {"deeplabv2", ModelType::DeeplabV2},
+          {"deeplabv3", ModelType::DeeplabV3},           {"dilated_sum", ModelType::DilatedSum}};
 }
 
 struct ModelOptions {
@@ -45,11 +44,15 @@ struct ModelOptions {
 
 template <class Visitor>
 void visit_fields(ModelOptions& o, Visitor&& field) {
-  field("model-type", o.model_type, "network: ASPP to classes with LoRM, DeepLabV3+ with or without LoRM, DeepLabV2");
+  field(
+      "model-type", o.model_type,
+      "network: ASPP to classes with LoRM; DeepLabV3+ with or without LoRM; deeplabv2 as in guide 002, ASPP to classes "
+      "without LoRM; deeplabv3 as in torchvision; dilated_sum, DeepLabV2 of its paper");
   field("layers", o.trunk.layers, "layers of the ResNet: 18, 34, 50, 101, 152, or 14 (one block per stage)");
   field("width", o.trunk.width, "channels of the first convolution of the ResNet");
-  field("stride-in", o.trunk.stride_in, "convolution of a bottleneck that has the stride; second: torchvision's v1.5");
-  field("output-stride", o.trunk.output_stride, "input size over feature size: 8 or 16");
+  field("stride-in", o.trunk.stride_in,
+        "position of the stride in a bottleneck: first (1x1), or second (3x3, torchvision's v1.5)");
+  field("output-stride", o.trunk.output_stride, "output stride: 8 or 16");
   field("multi-grid", o.trunk.multi_grid, "multiply the dilation of the last stage's blocks by 1, 2 and 4");
   field("init", o.init,
         "pretrained weights, safetensors: a ResNet or a segmentation model with torchvision's names; empty: random");
@@ -70,8 +73,8 @@ template <class Visitor>
 void visit_fields(SgdSettings& o, Visitor&& field) {
   field("momentum", o.momentum, "momentum factor");
   field("weight-decay,wdecay", o.weight_decay, "weight decay");
-  field("trunk-lr", o.trunk_lr, "learning rate of the ResNet, as a factor");
-  field("head-lr", o.head_lr, "learning rate of everything else, as a factor");
+  field("trunk-lr", o.trunk_lr, "factor of the learning rate of the ResNet");
+  field("head-lr", o.head_lr, "factor of the learning rate of the head");
 }
 void validate(const SgdSettings& options);
 

@@ -1,5 +1,9 @@
 #include "recipes/segment/train_parts.h"
 
+#include <tandem/error.h>
+
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 
@@ -11,6 +15,7 @@
 #include "monitor/numbers.h"
 #include "recipe/optimization.h"
 #include "recipes/segment/pictures.h"
+#include "recipes/segment/pretrained.h"
 #include "recipes/segment/shapes.h"
 
 namespace tandem::segment {
@@ -46,26 +51,56 @@ Image samples_sheet(const Segmenter& model, const SegmentDataset& valid,
   return contact_sheet(rows);
 }
 
+void add_new(std::vector<BadSample>& known, const std::vector<BadSample>& found) {
+  for (const BadSample& bad : found) {
+    if (std::ranges::count(known, bad.name, &BadSample::name) == 0) known.push_back(bad);
+  }
+}
+
+void print_left_out(Accelerator& accelerator, std::span<const BadSample> bad) {
+  for (const BadSample& sample : bad) accelerator.print(str("left out   ", text_of(sample)));
+}
+
 }  // namespace
 
-SegmentSets load_data(Accelerator& accelerator, const TrainOptions& options) {
+LeftOut::LeftOut(std::vector<BadSample> before, std::int64_t num_samples, std::int64_t most)
+    : known_(std::move(before)), num_before_(std::ssize(known_)), num_samples_(num_samples), most_(most) {}
+
+void LeftOut::add_trained(Communicator& comm, const std::vector<BadSample>& skipped) {
+  add_new(known_, gather_skipped(comm, skipped));
+  check_bad_samples(known_, num_samples_, most_);
+}
+
+void LeftOut::add_evaluated(const std::vector<BadSample>& skipped) { add_new(evaluated_, skipped); }
+
+std::vector<BadSample> LeftOut::all() const {
+  std::vector<BadSample> all = known_;
+  add_new(all, evaluated_);
+  return all;
+}
+
+void LeftOut::print(Accelerator& accelerator) const {
+  const std::vector<BadSample> bad = all();
+  print_left_out(accelerator, std::span(bad).subspan(num_before_));
+  if (bad.empty()) return;
+  accelerator.print(str("unusable   ", bad.size(), " of ", counted(num_samples_, "sample"), " left out"));
+}
+
+CheckedSets load_data(Accelerator& accelerator, const TrainOptions& options) {
   SegmentSets sets = load_sets(options.data);
+  const std::int64_t num_samples = sets.train.size() + sets.valid.size();
+  const std::array both = {&sets.train, &sets.valid};
+  const std::vector<BadSample> bad =
+      leave_out_bad(both, sets.classes, check_of(accelerator.world(), options.data.verify), options.loader.skip_bad);
   if (options.data.verify) {
-    const int threads = std::max(1, usable_cores() / accelerator.world().local_size);
-    std::vector<std::string> stems;
-    for (const BadFile& file : verify_sets(sets, threads, options.loader.skip_bad)) {
-      accelerator.print(str("unreadable ", file.reason));
-      stems.push_back(file.stem);
-    }
-    accelerator.print(str("verified   every file was read; ", stems.size(), " cannot be used"));
-    if (!stems.empty()) {
-      sets.train = sets.train.without(stems, sets.classes);
-      sets.valid = sets.valid.without(stems, sets.classes);
-    }
+    accelerator.print(str("verified   ", counted(num_samples, "sample"), " read, ", bad.size(), " unusable"));
   }
+  print_left_out(accelerator, bad);
   accelerator.print(str("data       ", counted(sets.train.size(), "image"), " to train on, ", sets.valid.size(),
                         " to evaluate on, ", sets.classes.count(), " classes"));
-  return sets;
+  const std::string unused = unused_planes(options.loss, options.data);
+  if (!unused.empty()) accelerator.print(str("note       read and not used, since their weights are 0: ", unused));
+  return {.sets = std::move(sets), .left_out = {bad, num_samples, options.loader.skip_bad}};
 }
 
 Segmenter make_segmenter(Accelerator& accelerator, const TrainOptions& options, const Classes& classes) {
@@ -87,9 +122,10 @@ void choose_batch_norm(Accelerator& accelerator, torch::nn::Module& net, SyncBat
   }
   convert_sync_batchnorm(net, accelerator.comm());
   accelerator.print(str("batch norm synchronized over ", accelerator.num_processes(), " ranks",
-                        wanted == SyncBatchNorm::Auto
-                            ? str(": ", counted(plan.batch_size, "image"), " a rank are few (--sync-bn off: not)")
-                            : ""));
+                        wanted == SyncBatchNorm::Auto ? str(", since ", counted(plan.batch_size, "image"), " a rank ",
+                                                            plan.batch_size == 1 ? "is" : "are", " fewer than ",
+                                                            kEnoughImages, " (--sync-bn off to disable)")
+                                                      : ""));
 }
 
 std::vector<ParameterGroup> parameter_groups(const torch::nn::Module& net, const SgdSettings& settings) {
@@ -102,35 +138,56 @@ std::vector<ParameterGroup> parameter_groups(const torch::nn::Module& net, const
   return {std::move(trunk), std::move(head)};
 }
 
+namespace {
+
+// In epochs, as it was given; fit_schedule knows steps only.
+void check_warmup_epochs(Accelerator& accelerator, const TrainOptions& options, std::int64_t steps_per_epoch) {
+  const TrainingOptions& training = accelerator.options().training;
+  const std::int64_t all = training.epochs * steps_per_epoch;
+  const std::int64_t num_steps = std::min(training.max_steps.value_or(all), all);
+  const std::int64_t steps = std::llround(options.epochs.warmup_epochs * static_cast<double>(steps_per_epoch));
+  if (steps <= num_steps || accelerator.place().proposes("warmup-epochs")) return;
+  fail(ErrorKind::Config,
+       str("warmup-epochs is ", options.epochs.warmup_epochs, ", which are ", counted(steps, "step"),
+           ", and the run has ", num_steps),
+       "lower --warmup-epochs, or train longer");
+}
+
+}  // namespace
+
 OptimizeOptions optimize_options(Accelerator& accelerator, const TrainOptions& options, std::int64_t steps_per_epoch) {
   OptimizeOptions optimize = options.optimize;
   optimize.schedule.warmup_steps += std::llround(options.epochs.warmup_epochs * static_cast<double>(steps_per_epoch));
   std::int64_t& eval_every = optimize.cadence.eval_every;
   if (eval_every == 0) eval_every = options.epochs.eval_epochs * steps_per_epoch;
+  check_warmup_epochs(accelerator, options, steps_per_epoch);
   return fit_schedule(accelerator, optimize, steps_per_epoch, "warmup-epochs");
 }
 
-Loader<SegmentDataset, SegmentBatch> make_loader(Accelerator& accelerator, const SegmentDataset& samples,
-                                                 const LoaderOptions& options) {
-  return {samples, accelerator.sampler(samples.size()), batch_maker(accelerator.device()), options};
+Loader<SegmentDataset, SegmentBatch> make_loader(Accelerator& accelerator, const CheckedSets& data,
+                                                 const TrainOptions& options) {
+  LoaderOptions loader = options.loader;
+  loader.skip_bad = data.left_out.num_allowed();
+  const SegmentDataset& samples = data.sets.train;
+  return {samples, accelerator.sampler(samples.size()), batch_maker(accelerator.device(), options.loss), loader};
 }
 
-Evaluation evaluate_and_show(Accelerator& accelerator, Segmenter& model, const SegmentDataset& valid,
+Evaluation evaluate_and_show(Accelerator& accelerator, Segmenter& model, CheckedSets& data,
                              const TrainOptions& options) {
-  Evaluation result = evaluate(accelerator.comm(), model.net, valid, model.classes.count(),
-                               {.eval_batch = options.eval_batch, .loader = options.loader, .num_shown = kNumShown},
-                               accelerator.evaluation());
-  accelerator.log({{"val_iou", result.mean_iou()}}, "val");  // as the guide calls it
+  const SegmentDataset& valid = data.sets.valid;
+  LoaderOptions loader = options.loader;
+  loader.skip_bad = data.left_out.num_allowed();
+  Evaluation result =
+      evaluate(accelerator.comm(), model.net, valid, model.classes.count(),
+               {.eval_batch = options.eval_batch, .loader = loader, .num_shown = kNumShown}, accelerator.evaluation());
+  data.left_out.add_evaluated(result.skipped);
+  accelerator.log({{"val_iou", result.scores().mean_iou_all}}, "val");  // as the guide calls and defines it
   if (accelerator.is_main_process() && !result.shown.empty()) {
     const Image sheet = samples_sheet(model, valid, result.shown, options);
     replace_file(accelerator.folder() / kSamplesFile, encode_png(sheet));
     accelerator.log_image("samples", tensor_of(sheet));
   }
   return result;
-}
-
-void print_skipped(Accelerator& accelerator, const std::vector<std::string>& skipped) {
-  for (const std::string& sample : skipped) accelerator.print(str("unreadable ", sample));
 }
 
 }  // namespace tandem::segment

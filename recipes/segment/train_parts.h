@@ -17,9 +17,42 @@ namespace tandem::segment {
 
 // The parts of a training run, set up before its first step. Every rank calls these.
 
-// Loads the sets and says how large they are. If --verify asks for it, every rank reads every file, and those that
-// cannot be used, at most --skip-bad of them, are left out.
-SegmentSets load_data(Accelerator& accelerator, const TrainOptions& options);
+// The different samples that a run leaves out, on all ranks: at most --skip-bad, or an Error.
+class LeftOut {
+ public:
+  // Those of both sets that were found `before` training, on every rank.
+  LeftOut(std::vector<BadSample> before, std::int64_t num_samples, std::int64_t most);
+
+  // What each rank has skipped in training so far. Every rank calls it.
+  void add_trained(Communicator& comm, const std::vector<BadSample>& skipped);
+
+  // All that an evaluation has skipped; each evaluation meets the same samples again.
+  void add_evaluated(const std::vector<BadSample>& skipped);
+
+  // How many more training, before its first step, or an evaluation may leave out.
+  std::int64_t num_allowed() const { return most_ - std::ssize(known_); }
+
+  std::int64_t count() const { return std::ssize(all()); }
+  void print(Accelerator& accelerator) const;
+
+ private:
+  std::vector<BadSample> all() const;
+
+  std::vector<BadSample> known_;  // before and in training
+  std::vector<BadSample> evaluated_;
+  std::ptrdiff_t num_before_;  // of the known ones
+  std::int64_t num_samples_;
+  std::int64_t most_;
+};
+
+struct CheckedSets {
+  SegmentSets sets;
+  LeftOut left_out;
+};
+
+// Loads the sets and says how large they are. Samples with missing files, or with --verify all that cannot be used, are
+// left out.
+CheckedSets load_data(Accelerator& accelerator, const TrainOptions& options);
 
 // With the weights of --init, or random ones, in channels-last memory.
 Segmenter make_segmenter(Accelerator& accelerator, const TrainOptions& options, const Classes& classes);
@@ -33,15 +66,12 @@ std::vector<ParameterGroup> parameter_groups(const torch::nn::Module& net, const
 // Intervals in steps, as the flags in epochs say.
 OptimizeOptions optimize_options(Accelerator& accelerator, const TrainOptions& options, std::int64_t steps_per_epoch);
 
-Loader<SegmentDataset, SegmentBatch> make_loader(Accelerator& accelerator, const SegmentDataset& samples,
-                                                 const LoaderOptions& options);
+Loader<SegmentDataset, SegmentBatch> make_loader(Accelerator& accelerator, const CheckedSets& data,
+                                                 const TrainOptions& options);
 
 // Evaluates, and shows the first samples in TensorBoard and in RUN/samples.png: input, scribbles where they are known,
 // truth and prediction.
-Evaluation evaluate_and_show(Accelerator& accelerator, Segmenter& model, const SegmentDataset& valid,
+Evaluation evaluate_and_show(Accelerator& accelerator, Segmenter& model, CheckedSets& data,
                              const TrainOptions& options);
-
-// Every rank calls it: prints the samples that were left out.
-void print_skipped(Accelerator& accelerator, const std::vector<std::string>& skipped);
 
 }  // namespace tandem::segment

@@ -46,6 +46,7 @@ void write_shapes(const fs::path& folder, const ShapesCounts& counts) {
   const DataOptions names;
   write_set(folder, names.train_list, ShapesSet::Train, counts.train);
   write_set(folder, names.valid_list, ShapesSet::Valid, counts.valid);
+  write_quickly(folder / "classes.yaml", classes_yaml(shape_classes()));
 }
 
 }  // namespace tandem::segment

@@ -104,7 +104,7 @@ std::string config_help(std::span<const Field> fields, const ProgramText& progra
     text += str("\nEvery setting can also be set by an environment variable: ", program.environment_prefix,
                 "NAME, in capitals and with underscores. Flags override it.\n");
   }
-  return text;
+  return text + program.other_flags;
 }
 
 std::string config_table(std::span<const Field> fields) {

@@ -242,7 +242,7 @@ class ConvertCkpt(unittest.TestCase):
         self.assert_refused("cannot write out: No space left on device", "check the parent folder, its permissions and the free space")
 
     def test_what_is_no_checkpoint_is_refused(self):
-        self.assert_refused("cannot read ckpt.pt: No such file or directory", "give the ckpt.pt of the training script")
+        self.assert_refused("cannot read ckpt.pt: No such file or directory", "name a file of torch.save, such as ckpt.pt or resnet50.pth")
         self.save(random_state(True))
         whole = pathlib.Path("ckpt.pt").read_bytes()
         with zipfile.ZipFile("other.zip", "w") as archive:
@@ -252,7 +252,7 @@ class ConvertCkpt(unittest.TestCase):
                                 (pathlib.Path("other.zip").read_bytes(),), (bad_text,), (bad_pickle, "--trust")):
             pathlib.Path("ckpt.pt").write_bytes(content)
             self.assert_refused("ckpt.pt is not a torch.save file, or is truncated",
-                                "give the complete ckpt.pt of the training script", *flags)
+                                "give the complete file, such as ckpt.pt or resnet50.pth", *flags)
 
     def test_code_in_a_checkpoint_runs_only_if_it_is_trusted(self):
         self.save(random_state(True), config=RunsCode())
@@ -268,16 +268,21 @@ class ConvertCkpt(unittest.TestCase):
         self.save(random_state(True), config=gone())
         del sys.modules["version12"]
         self.assert_refused("ckpt.pt needs code that cannot be imported: No module named 'version12'",
-                            "save it again with only tensors, numbers and strings", "--trust")
+                            'save it again where that code is: torch.save(model.state_dict(), "weights.pth"), '
+                            "or only tensors, numbers and strings", "--trust")
 
     def test_missing_parts_are_named(self):
         import torch
-        hint = "give a nanoGPT checkpoint, with model and model_args, or the weights of a ResNet"
+        hint = "give a nanoGPT checkpoint, with model and model_args"
         self.save(random_state(True), model=None)
         self.assert_refused("ckpt.pt has no dictionary model", hint)
-        for content in ({"model": {}}, {"model": {}, "model_args": "text"}, [1, 2]):
+        torch.save({"model": {}, "model_args": "text"}, "ckpt.pt")
+        self.assert_refused("ckpt.pt has no dictionary model_args", hint)
+        for content, found in (({"model": {}}, "a dictionary with model"), ([1, 2], "of type list"), ({}, "of type dict")):
             torch.save(content, "ckpt.pt")
-            self.assert_refused("ckpt.pt has no dictionary model_args", hint)
+            self.assert_refused("ckpt.pt is neither a nanoGPT checkpoint (model, model_args) nor the weights of a ResNet (conv1.weight): "
+                                f"it is {found}",
+                                'save the weights alone, torch.save(model.state_dict(), "weights.pth"), or a nanoGPT checkpoint')
 
     def test_settings_that_make_no_model_are_refused(self):
         number = "it must be an integer of at least 1"

@@ -6,12 +6,17 @@ import io
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from torchvision_peer import add_torchvision
+
 TOOL = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "tools" / "convert_ckpt.py"
+SEGMENT = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin" / "tandem-segment"
 RUN_DEEPLAB = pathlib.Path(os.environ["TANDEM_BUILD"]) / "tests" / "run_deeplab"
 MISSING = [name for name in ("torch", "safetensors") if importlib.util.find_spec(name) is None]
 
@@ -54,10 +59,10 @@ class ConvertImages(unittest.TestCase):
             code = self.tool.main(["ckpt.pth", *args])
         return code, out.getvalue(), errors.getvalue()
 
-    def plain_model(self, head):
+    def plain_model(self, head, **options):
         import torch
         from plain_deeplab import Deeplab
-        model = Deeplab(head, 5)
+        model = Deeplab(head, 5, **options)
         with torch.no_grad():
             for tensor in model.state_dict().values():
                 if tensor.dim() == 1:
@@ -97,6 +102,64 @@ class ConvertImages(unittest.TestCase):
     def test_deeplabv3plus_of_the_guide_keeps_its_logits(self):
         self.check_guide("deeplabv3plus", "")
 
+    def torchvision(self):
+        if not add_torchvision():
+            self.skipTest("torchvision is not installed")
+        import torchvision
+        return torchvision
+
+    def run_segment(self, *words):
+        """What a run says in its line of the weights."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")} | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+        ended = subprocess.run([SEGMENT, *map(str, words)], env=env, timeout=120, capture_output=True, text=True)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return "".join(re.findall(r"^weights    (.*)$", ended.stdout, re.M))
+
+    def assert_taken(self, state, *flags, random=""):
+        """By `train --init`: all of its tensors; `random` is what the model has besides."""
+        from safetensors.torch import load_file
+        import torch
+        torch.save(state, "ckpt.pth")
+        code, _, errors = self.convert("model.safetensors")
+        self.assertEqual((code, errors), (0, ""))
+        count = len(load_file("model.safetensors"))
+        self.run_segment("shapes", "voc", "--samples", 2, "--valid-samples", 1)
+        said = self.run_segment("train", "--data", "voc", "--numclasses", 5, "--init", "model.safetensors", "--crop", 33, "--max-steps", 1,
+                                "--batch-size", 2, "--precision", "fp32", "--threads", 1, "--device", "cpu", *flags)
+        self.assertTrue(said.startswith(f"{count} tensors of model.safetensors"), said)
+        self.assertNotIn("left out", said)
+        self.assertEqual(set(re.findall(r"initialized at random: (\w+)", said)), {random} - {""}, said)
+        return said
+
+    def test_each_model_of_the_guide_is_taken_whole(self):
+        small = ("--layers", 14, "--width", 8, "--model_type")
+        with_lorm = {"res50_ASPP_lorm": "aspp", "deeplabv3p_lorm": "deeplabv3plus"}
+        without = {"deeplabv2": "aspp", "deeplabv3p": "deeplabv3plus"}
+        for name, head in (with_lorm | without).items():
+            with self.subTest(name):
+                state = renamed(self.plain_model(head, lorm=name in with_lorm).state_dict(), GUIDE[head])
+                if name == "deeplabv2":
+                    state = {key.replace("layer_pred0.", "layer5."): tensor for key, tensor in state.items()}
+                    self.assertIn("layer5.aspp1.atrous_conv.weight", state)
+                self.assertEqual("layer_lorm.gamma" in state or "layer_camatt.gamma" in state, name in with_lorm)
+                said = self.assert_taken({"epoch": 1, "state_dict": state}, *small, name)
+                self.assertNotIn("--stride-in", said)
+                for path in ("voc", "runs"):
+                    shutil.rmtree(path)
+                pathlib.Path("model.safetensors").unlink()
+
+    def test_deeplabv3_of_torchvision_is_taken_whole(self):
+        state = self.torchvision().models.segmentation.deeplabv3_resnet50(weights=None, weights_backbone=None, num_classes=5, aux_loss=True).state_dict()
+        self.assertTrue(any(name.startswith("aux_classifier.") for name in state))
+        said = self.assert_taken(state, "--model-type", "deeplabv3", "--stride-in", "second", "--no-multi-grid")
+        self.assertNotIn("--stride-in", said)
+
+    def test_a_resnet_of_timm_is_taken_whole_and_the_place_of_its_strides_is_said(self):
+        resnet = self.torchvision().models.resnet50(weights=None).state_dict()
+        state = {name: tensor for name, tensor in resnet.items() if not name.endswith("num_batches_tracked")}
+        said = self.assert_taken({"model": state}, random="classifier")
+        self.assertIn("torchvision and timm are for --stride-in second", said)
+
     def test_a_classifier_of_torchvision_loses_its_last_layer_only(self):
         import torch
         from safetensors.torch import load_file
@@ -111,6 +174,22 @@ class ConvertImages(unittest.TestCase):
         for name, tensor in state.items():
             self.assertTrue(torch.equal(found[f"backbone.{name}"], tensor), name)
         self.assertEqual([path.name for path in pathlib.Path("folder").iterdir()], ["model.safetensors"])
+
+    def test_what_is_no_model_of_images_is_refused_with_what_it_has(self):
+        import torch
+        torch.save({"blocks.0.weight": torch.zeros(2), "norm.bias": torch.zeros(2)}, "ckpt.pth")
+        code, out, errors = self.convert("model.safetensors")
+        self.assertEqual((code, out), (1, ""))
+        for fact in ("neither a nanoGPT checkpoint", "nor the weights of a ResNet", "blocks.0.weight, norm.bias", "torch.save(model.state_dict()"):
+            self.assertIn(fact, errors)
+
+    def test_a_whole_module_is_converted_if_it_is_trusted(self):
+        import torch
+        module = torch.nn.Sequential()
+        module.add_module("conv1", torch.nn.Conv2d(3, 4, 7, bias=False))
+        torch.save(module, "ckpt.pth")
+        self.assertIn("--trust", self.convert("model.safetensors")[2])
+        self.assertEqual(self.convert("model.safetensors", "--trust")[::2], (0, ""))
 
     def test_what_is_there_is_not_overwritten(self):
         import torch

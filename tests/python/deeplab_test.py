@@ -90,12 +90,12 @@ class Deeplab(unittest.TestCase):
             torch.testing.assert_close(ours[name].to(tensor.dtype), tensor.detach(), rtol=tolerance, atol=tolerance * size,
                                        msg=lambda text: f"{name}: {text}")
 
-    def compare_with_plain(self, options, flags=(), tolerance=1e-8, dtype=None, class_weights=None, **losses):
+    def compare_with_plain(self, options, flags=(), tolerance=1e-8, dtype=None, class_weights=None, size=33, **losses):
         import plain_deeplab as plain
         import torch
         model = plain.Deeplab(**options).to(dtype or torch.double)
         randomize(model)
-        inputs = random_inputs(options["classes"], dtype=dtype)
+        inputs = random_inputs(options["classes"], size, dtype)
         if class_weights is not None:
             inputs["class_weights"] = torch.tensor(class_weights, dtype=dtype or torch.double)
         ours, messages = self.run_ours(model.state_dict(), inputs, options_json(**options), *flags)
@@ -111,13 +111,35 @@ class Deeplab(unittest.TestCase):
         self.compare_with_plain({"head": "aspp", "classes": 3, "layers": 50, "width": 4})
 
     def test_basic_blocks_too(self):
-        self.compare_with_plain({"head": "aspp", "classes": 4, "layers": 18, "width": 4})
+        for layers in (18, 34):
+            with self.subTest(layers=layers):
+                self.compare_with_plain({"head": "aspp", "classes": 4, "layers": layers, "width": 4})
+
+    def test_deep_networks_too(self):
+        for layers in (101, 152):
+            with self.subTest(layers=layers):
+                self.compare_with_plain({"head": "aspp", "classes": 3, "layers": layers, "width": 2})
+
+    def test_output_stride_16_and_stages_of_one_dilation_too(self):
+        for others in ({"output_stride": 16}, {"output_stride": 16, "stride_in": "second"}, {"multi_grid": False},
+                       {"output_stride": 16, "multi_grid": False, "stride_in": "second", "layers": 50, "width": 4}):
+            with self.subTest(**others):
+                self.compare_with_plain({"head": "aspp", "classes": 3, **others})
+
+    def test_deeplabv3_is_that_of_plain_pytorch(self):
+        self.compare_with_plain({"head": "deeplabv3", "classes": 4, "layers": 50, "width": 4, "stride_in": "second", "multi_grid": False})
+
+    def test_every_dilation_is_that_of_plain_pytorch(self):
+        """On features so large that each kernel has more than its middle on them; V3 has rates up to 36."""
+        for head, size in (("aspp", 201), ("deeplabv3plus", 201), ("dilated_sum", 201), ("deeplabv3", 297)):
+            with self.subTest(head):
+                self.compare_with_plain({"head": head, "classes": 3, "layers": 50, "width": 2}, size=size)
 
     def test_deeplabv3plus_is_that_of_plain_pytorch(self):
         self.compare_with_plain({"head": "deeplabv3plus", "classes": 4})
 
-    def test_deeplabv2_is_that_of_plain_pytorch(self):
-        self.compare_with_plain({"head": "deeplabv2", "classes": 6})
+    def test_a_sum_of_dilated_convolutions_is_that_of_plain_pytorch(self):
+        self.compare_with_plain({"head": "dilated_sum", "classes": 6})
 
     def test_channels_last_and_fp32_are_too(self):
         import torch
@@ -126,6 +148,29 @@ class Deeplab(unittest.TestCase):
     def test_smoothing_class_weights_mining_and_dice_are_too(self):
         self.compare_with_plain({"head": "aspp", "classes": 5}, ["--label-smoothing=0.1", "--mined-fraction=0.5", "--dice"],
                                 class_weights=[1.0, 0.5, 2.0, 1.5, 0.25], smoothing=0.1, fraction=0.5, with_dice=True)
+
+    def test_entropy_counts_each_pixel_with_a_weight_though_the_network_is_certain_of_it(self):
+        """The guide's code counts the pixels whose term is not 0, here 1 of 3: of the others one class has all the probability, to the bit."""
+        import plain_deeplab as plain
+        import torch
+        model = plain.Deeplab(head="dilated_sum", classes=3).double()
+        randomize(model)
+        inputs = random_inputs(3)
+        inputs["near_scribble"].zero_()[:, 16, 16] = 255
+        inputs["near_scribble"][0, 3, 5] = 51
+        with torch.no_grad():
+            for branch in model.classifier.convs:
+                branch.weight.zero_()
+            logits = torch.zeros(2, 3, 33, 33, dtype=torch.double)
+            logits[0, 0, 16, 16] = logits[1, 1, 16, 16] = 2000
+            terms = -(logits.softmax(1) * logits.log_softmax(1)).sum(1) * inputs["near_scribble"]
+        total, count = plain.entropy(logits, inputs["near_scribble"])
+        self.assertEqual((count.item(), (terms != 0).sum().item()), (3, 1))
+        torch.testing.assert_close(total, torch.tensor(3.0, dtype=torch.double).log() / 5)
+        with torch.no_grad():
+            model.classifier.convs[0].bias[0] = 2000  # of every pixel
+        ours, _ = self.run_ours(model.state_dict(), inputs, options_json(head="dilated_sum", classes=3))
+        self.assertEqual((ours["sum.entropy_s"].item(), ours["count.entropy_s"].item()), (0, 3))
 
     def test_a_head_with_other_classes_is_left_out_and_named(self):
         import plain_deeplab as plain
@@ -173,7 +218,7 @@ class Deeplab(unittest.TestCase):
         weights = [torch.randn(5, 2048, 3, 3, dtype=torch.double) / 100 for _ in range(4)]
         head = {f"classifier.convs.{i}.weight": weight for i, weight in enumerate(weights)}
         head |= {f"classifier.convs.{i}.bias": torch.zeros(5, dtype=torch.double) for i in range(4)}
-        options = options_json(head="deeplabv2", layers=50, width=64, stride_in="second", output_stride=32, lorm=False)
+        options = options_json(head="dilated_sum", layers=50, width=64, stride_in="second", output_stride=32, lorm=False)
         ours, _ = self.run_ours(theirs.state_dict() | head, inputs, options, "--no-train")
         from torch.nn import functional
         logits = sum(functional.conv2d(features, weight, padding=rate, dilation=rate) for weight, rate in zip(weights, (6, 12, 18, 24)))

@@ -10,7 +10,10 @@ import sys
 import tempfile
 import unittest
 
-SEGMENT_TOOL = pathlib.Path(os.environ["TANDEM_BUILD"]) / "tests" / "segment_tool"
+BUILD = pathlib.Path(os.environ["TANDEM_BUILD"])
+SEGMENT_TOOL = BUILD / "tests" / "segment_tool"
+TRAINING = ("--numclasses", 4, "--layers", 14, "--width", 8, "--crop", 65, "--batch-size", 4, "--max-steps", 20, "--eval-epochs", 0, "--lr", 0.01,
+            "--warmup-epochs", 0, "--name", "few", "--precision", "fp32", "--device", "cpu")
 IGNORED = 255
 
 
@@ -98,6 +101,36 @@ class SegmentMetrics(unittest.TestCase):
         self.assertAlmostEqual(scores["mean_iou"], iou[:7].mean(), 12)  # class 7 occurs nowhere
         self.assertIsNone(scores["iou"]["class 7"])
         self.assertAlmostEqual(scores["pixel_accuracy"], metrics.accuracy_score(truth, predicted), 12)
+
+    def segment(self, *words):
+        ended = subprocess.run([BUILD / "bin" / "tandem", "segment", *map(str, words)], cwd=self.folder, text=True, capture_output=True, timeout=500,
+                               env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""})
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
+
+    def test_confusion_matrix_of_an_evaluation_is_that_of_scikit_learn(self):
+        """The one that chooses the best model: of a trained one on two ranks, by the masks that it predicts."""
+        import numpy
+        from PIL import Image
+        from sklearn import metrics
+        if not (BUILD / "bin" / "tandem-segment").exists():
+            self.skipTest("built without torch")
+        self.segment("shapes", "voc", "--samples", 12, "--valid-samples", 5)
+        masks = {path.stem: numpy.array(Image.open(path)) for path in (self.folder / "voc/SegmentationClassAug").glob("valid_*.png")}
+        for name, mask in masks.items():
+            mask[self.blobs(5, *mask.shape) == 2] = IGNORED
+            self.save(f"voc/SegmentationClassAug/{name}.png", mask)
+        self.segment("train", "--data", "voc", *TRAINING)
+        self.segment("predict", "--from", "runs/few", "--images", "voc/JPEGImages", "--output", "masks", "--device", "cpu")
+        result = json.loads(self.segment("evaluate", "--from", "runs/few", "--whole", "--nproc", 2, "--device", "cpu", "--json").splitlines()[-1])
+        truth = numpy.concatenate([masks[name].ravel() for name in sorted(masks)])
+        found = numpy.concatenate([numpy.asarray(Image.open(self.folder / f"masks/{name}.png")).ravel() for name in sorted(masks)])
+        truth, found = truth[truth != IGNORED], found[truth != IGNORED]
+        self.assertEqual((len(masks), len(numpy.unique(truth))), (5, 4))
+        self.assertGreater(len(numpy.unique(found)), 1)
+        self.assertEqual(result["confusion"], metrics.confusion_matrix(truth, found, labels=range(4)).tolist())
+        iou = metrics.jaccard_score(truth, found, labels=range(4), average=None)
+        self.assertAlmostEqual(result["mean_iou"], iou.mean(), 12)
 
 
 if __name__ == "__main__":
