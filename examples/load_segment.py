@@ -154,6 +154,7 @@ def predict(model, image):
 
 
 if __name__ == "__main__":
-    from PIL import Image
+    from PIL import Image, ImageOps
     folder, photo, mask = sys.argv[1:]
-    Image.fromarray(predict(load(folder), Image.open(photo)).argmax(0).byte().numpy()).save(mask)
+    image = ImageOps.exif_transpose(Image.open(photo))
+    Image.fromarray(predict(load(folder), image).argmax(0).byte().numpy()).save(mask)

@@ -26,7 +26,7 @@ template <class Visitor>
 void visit_fields(LoaderOptions& o, Visitor&& field) {
   field("workers", o.workers, "data loading threads per rank; 0: the main thread; -1: by the number of cores");
   field("prefetch", o.prefetch, "steps to load in advance");
-  field("skip-bad", o.skip_bad, "number of different unreadable samples to leave out at most");
+  field("skip-bad", o.skip_bad, "number of different unreadable samples that a rank may skip");
 }
 
 void validate(const LoaderOptions& options);

@@ -48,7 +48,7 @@ struct KnownCount {
 // The loss of a micro-batch as named terms, the same ones on every rank. If terms have different counts, every rank
 // must have a micro-batch. With one micro-batch per rank and step, the counts are added up over ranks before the
 // backward pass. With several, or in exact mode, terms whose counts the batches know beforehand (`counts`, a vector of
-// KnownCount) need one backward pass together, and each other count one of its own.
+// KnownCount, of the same terms on every rank) need one backward pass together, and each other count one of its own.
 struct Loss {
   Loss(const LossSum& loss)  // NOLINT(google-explicit-constructor): a loss of one term is a loss
       : terms{{.name = "loss", .sum = loss.sum, .count = static_cast<double>(loss.count)}}, work(loss.work) {}

@@ -15,6 +15,7 @@ using torch::Tensor;
 using Weights = std::map<std::string, Tensor>;
 
 constexpr std::string_view kTrunk = "backbone.";
+constexpr std::string_view kHead = "classifier.";
 constexpr std::string_view kTrainingOnly = "lorm.";
 constexpr std::string_view kCounter = ".num_batches_tracked";  // which older files do not have
 
@@ -25,11 +26,12 @@ Weights tensors_of(const Deeplab& model) {
   return tensors;
 }
 
-// The name in the model; a name that it cannot have for what is never taken.
+// The name in the model, or the name itself if it is of nothing in a trunk.
 std::string name_in_model(std::string_view name) {
   while (name.starts_with("module.")) name.remove_prefix(7);
-  if (name.starts_with("conv1.") || name.starts_with("bn1.") || name.starts_with("layer")) return str(kTrunk, name);
-  return std::string(name);
+  constexpr std::array kParts = {"conv1.", "bn1.", "layer1.", "layer2.", "layer3.", "layer4."};
+  const bool is_trunk = std::ranges::any_of(kParts, [&](const char* part) { return name.starts_with(part); });
+  return is_trunk ? str(kTrunk, name) : std::string(name);
 }
 
 // The trunk of a file, as its shapes show it.
@@ -61,7 +63,8 @@ std::optional<HeadOfFile> find_head(const Weights& file) {
                                                        {"classifier.0.project.1.bias", SegmentHead::AsppToClasses}};
   for (const auto& [name, kind] : kinds) {
     const auto found = file.find(name);
-    if (found != file.end() && found->second.dim() == 1) return HeadOfFile{kind, found->second.size(0)};
+    const bool has_aspp = kind == SegmentHead::DilatedSum || file.contains("classifier.0.project.0.weight");
+    if (has_aspp && found != file.end() && found->second.dim() == 1) return HeadOfFile{kind, found->second.size(0)};
   }
   return std::nullopt;
 }
@@ -104,11 +107,13 @@ PretrainedWeights pretrained_weights(const Deeplab& model, const Weights& tensor
   check_size(find_trunk(file), trunk, where);
   PretrainedWeights result;
   result.head = find_head(file);
+  const bool is_same_kind = result.head && result.head->kind == model->options().head;
   std::vector<std::string> misfits;
   for (const auto& [name, tensor] : tensors) {
     const std::string ours = name_in_model(name);
     const auto found = own.find(ours);
-    const bool fits = found != own.end() && found->second.sizes() == tensor.sizes();
+    const bool is_other_head = ours.starts_with(kHead) && !is_same_kind;
+    const bool fits = !is_other_head && found != own.end() && found->second.sizes() == tensor.sizes();
     if (fits) {
       result.weights[ours] = tensor;
     } else if (ours.starts_with(kTrunk)) {

@@ -65,6 +65,11 @@ TEST(DeeplabWeights, OfAFileHaveAHeadOfAKindAndItsClasses) {
     EXPECT_EQ(found.head->kind, kind) << name;
     EXPECT_EQ(found.head->classes, 5) << name;
   }
+  // The ASPP of one has the shapes of that of the other, and other dilations.
+  const Deeplab v3(tiny(SegmentHead::DeeplabV3, 3)), plus(tiny(SegmentHead::DeeplabV3Plus, 3));
+  for (const auto& [name, tensor] : pretrained_weights(v3, torchvision_weights(plus), "file").weights) {
+    EXPECT_FALSE(name.starts_with("classifier.")) << name;
+  }
   EXPECT_FALSE(pretrained_weights(model, classifier_file(model, ""), "file").head.has_value());
 }
 

@@ -99,7 +99,9 @@ std::string evaluate_model(Communicator& comm, const EvaluateCommandOptions& o) 
   SegmentDataset samples = load_samples(o, model);
   const std::int64_t num_samples = samples.size();
   const std::array sets = {&samples};
-  const std::vector<BadSample> missing = leave_out_bad(sets, model.classes, check_of(comm.world()), o.loader.skip_bad);
+  const std::vector<BadSample> missing =
+      leave_out_bad(sets, model.classes, check_of(comm.world()), o.loader.skip_bad,
+                    [&](std::vector<BadSample> found) { return gather_skipped(comm, found); });
   LoaderOptions loader = o.loader;
   loader.skip_bad -= std::ssize(missing);
   RowProgress progress(o.progress, comm.world());
@@ -110,6 +112,7 @@ std::string evaluate_model(Communicator& comm, const EvaluateCommandOptions& o) 
                {.eval_batch = o.whole ? 1 : o.eval_batch, .inference = o.inference, .loader = loader}, loop);
   progress.finish();
   result.skipped.insert(result.skipped.begin(), missing.begin(), missing.end());
+  check_bad_samples(result.skipped, num_samples, o.loader.skip_bad);
   if (o.json) return evaluation_json(result, model.classes);
   std::string skipped;
   for (const BadSample& bad : result.skipped) skipped += str("left out  ", text_of(bad), '\n');

@@ -39,7 +39,6 @@ Evaluation evaluate(Communicator& comm, Deeplab& net, const SegmentDataset& samp
   Evaluation result{
       .matrix = matrix.reduce(comm), .skipped = gather_skipped(comm, loader.skipped()), .shown = shown.exchange(comm)};
   result.num_images = samples.size() - std::ssize(result.skipped);
-  check_bad_samples(result.skipped, samples.size(), options.loader.skip_bad);
   if (result.matrix.total() > 0) return result;
   fail(ErrorKind::Data, str("none of the ", samples.size(), " masks to evaluate on has a pixel with a label"),
        "check --mask-path and the label_map of --classes");
@@ -53,11 +52,12 @@ std::vector<BadSample> gather_skipped(Communicator& comm, const std::vector<BadS
     const Json theirs = parse_json(text, "a rank");
     for (const Json& json : theirs.as_array()) {
       const Json::Array& bad = json.as_array();
-      const std::string& name = bad.at(1).as_string();
-      if (std::ranges::count(all, name, &BadSample::name) > 0) continue;
-      all.push_back({bad.at(0).as_integer(), name, bad.at(2).as_string(), bad.at(3).as_string()});
+      const std::int64_t index = bad.at(0).as_integer();
+      if (std::ranges::count(all, index, &BadSample::index) > 0) continue;
+      all.push_back({index, bad.at(1).as_string(), bad.at(2).as_string(), bad.at(3).as_string()});
     }
   }
+  std::ranges::sort(all, {}, &BadSample::index);
   return all;
 }
 

@@ -2,6 +2,7 @@
 
 #include <tandem/error.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -53,12 +54,21 @@ Supervision needed_labels(Maps maps) {
   return maps == Maps::Contour ? Supervision::PseudoOnly : Supervision::ScribblePseudo;
 }
 
+bool has_maps(const fs::path& folder) {
+  const fs::recursive_directory_iterator files(folder);
+  return std::ranges::any_of(files, [](const auto& file) { return file.path().extension() == ".png"; });
+}
+
 // Of the file in the folder of the maps that says how they were made.
 void check_lambda(const MapKind& kind, bool overwrite) {
   const fs::path& folder = kind.folder;
   make_folder(folder);
   const std::string text = str("lambda ", kind.lambda, '\n');
   const auto before = read_if_there(folder / kLambdaFile);
+  if (!before && !overwrite && has_maps(folder)) {
+    fail(ErrorKind::Config, str(folder, " has maps, and no ", kLambdaFile, " that says how they were made"),
+         str("keep them and name another folder, or make all of them again with --overwrite"));
+  }
   if (before && *before != text && !overwrite) {
     fail(ErrorKind::Config,
          str(folder, " has maps with ", trim(*before), ", and this would add some with ", trim(text)),

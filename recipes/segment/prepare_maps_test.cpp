@@ -133,6 +133,21 @@ TEST_F(PrepareMapsTest, DoesNotMixMapsOfTwoKinds) {
   EXPECT_EQ(prepare_maps(other).written, 1);
 }
 
+TEST_F(PrepareMapsTest, KeepsMapsOfAnotherOrigin) {
+  prepare_maps(options());
+  std::filesystem::remove(path("distance_s/lambda.txt"));
+  const std::string before = read_file(path("distance_s/train_0.png"));
+  PrepareOptions other = options();
+  other.distances.lambda_s = 7.389;
+  EXPECT_EQ(missing_facts(error_of([&] { prepare_maps(other); }), ErrorKind::Config,
+                          {path("distance_s"), "lambda.txt", "--overwrite"}),
+            "");
+  EXPECT_EQ(read_file(path("distance_s/train_0.png")), before);
+  other.overwrite = true;
+  EXPECT_EQ(prepare_maps(other).written, 6);
+  EXPECT_NE(read_file(path("distance_s/train_0.png")), before);
+}
+
 TEST_F(PrepareMapsTest, CanMakeOneKindOnly) {
   std::filesystem::remove_all(path("bmp_ws_train_aug_dataset"));
   PrepareOptions one = options();

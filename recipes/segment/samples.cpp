@@ -144,12 +144,12 @@ SegmentDataset SegmentDataset::without(std::span<const BadSample> bad, const Cla
 }
 
 std::vector<BadSample> leave_out_bad(std::span<SegmentDataset* const> sets, const Classes& classes,
-                                     const SampleCheck& check, std::int64_t most_bad) {
+                                     const SampleCheck& check, std::int64_t most_bad, const ShareBad& share) {
   std::vector<std::vector<BadSample>> bad;
   std::vector<BadSample> all;
   std::int64_t num_samples = 0;
   for (const SegmentDataset* set : sets) {
-    bad.push_back(find_bad(set->files(), classes, check));
+    bad.push_back(share(find_bad(set->files(), classes, check)));
     all.insert(all.end(), bad.back().begin(), bad.back().end());
     num_samples += set->size();
   }

@@ -55,7 +55,10 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
     accelerator.backward(segment_loss(options.loss, output, targets, batch.counts, samples.num_counted));
     const bool is_due = optimization.step();
     if (!accelerator.sync_gradients()) continue;
-    if (loader.is_epoch_end()) data.left_out.add_trained(accelerator.comm(), loader.skipped());
+    if (loader.is_epoch_end()) {
+      data.left_out.add_trained(accelerator.comm(), loader.skipped());
+      if (data.left_out.is_too_much()) accelerator.stop("too many samples cannot be used");
+    }
     if (is_checkpoint_due(options.epochs, accelerator.completed_steps(), per_epoch)) accelerator.save_state();
     if (!is_due || is_too_early(options.epochs, loader.epoch(), accelerator)) continue;
     last = evaluate_and_show(accelerator, model, data, options);
@@ -63,9 +66,13 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
   }
   data.left_out.add_trained(accelerator.comm(), loader.skipped());
   const bool was_stopped = !optimization.is_evaluated() && accelerator.completed_steps() < accelerator.num_steps();
-  if (!optimization.is_evaluated() && !was_stopped) last = evaluate_and_show(accelerator, model, data, options);
+  const bool needs_evaluation = !optimization.is_evaluated() && !was_stopped && !data.left_out.is_too_much();
+  if (needs_evaluation) last = evaluate_and_show(accelerator, model, data, options);
   data.left_out.print(accelerator);
-  if (was_stopped) return accelerator.end_training();
+  if (was_stopped || data.left_out.is_too_much()) {
+    accelerator.end_training();
+    return data.left_out.check();
+  }
   EventFields result = last->fields();
   result.emplace_back("unusable", data.left_out.count());
   accelerator.end_training(result, last->baselines(classes),

@@ -68,10 +68,13 @@ LeftOut::LeftOut(std::vector<BadSample> before, std::int64_t num_samples, std::i
 
 void LeftOut::add_trained(Communicator& comm, const std::vector<BadSample>& skipped) {
   add_new(known_, gather_skipped(comm, skipped));
-  check_bad_samples(known_, num_samples_, most_);
 }
 
 void LeftOut::add_evaluated(const std::vector<BadSample>& skipped) { add_new(evaluated_, skipped); }
+
+bool LeftOut::is_too_much() const { return count() > most_; }
+
+void LeftOut::check() const { check_bad_samples(all(), num_samples_, most_); }
 
 std::vector<BadSample> LeftOut::all() const {
   std::vector<BadSample> all = known_;
@@ -91,7 +94,8 @@ CheckedSets load_data(Accelerator& accelerator, const TrainOptions& options) {
   const std::int64_t num_samples = sets.train.size() + sets.valid.size();
   const std::array both = {&sets.train, &sets.valid};
   const std::vector<BadSample> bad =
-      leave_out_bad(both, sets.classes, check_of(accelerator.world(), options.data.verify), options.loader.skip_bad);
+      leave_out_bad(both, sets.classes, check_of(accelerator.world(), options.data.verify), options.loader.skip_bad,
+                    [&](std::vector<BadSample> found) { return gather_skipped(accelerator.comm(), found); });
   if (options.data.verify) {
     accelerator.print(str("verified   ", counted(num_samples, "sample"), " read, ", bad.size(), " unusable"));
   }

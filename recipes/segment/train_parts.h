@@ -3,6 +3,7 @@
 #include <tandem/accelerator.h>
 #include <tandem/loader.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ namespace tandem::segment {
 
 // The parts of a training run, set up before its first step. Every rank calls these.
 
-// The different samples that a run leaves out, on all ranks: at most --skip-bad, or an Error.
+// The different samples that a run leaves out, on all ranks. If they are more than --skip-bad, the run is saved and
+// ends with the Error of `check`.
 class LeftOut {
  public:
   // Those of both sets that were found `before` training, on every rank.
@@ -29,10 +31,12 @@ class LeftOut {
   // All that an evaluation has skipped; each evaluation meets the same samples again.
   void add_evaluated(const std::vector<BadSample>& skipped);
 
-  // How many more training, before its first step, or an evaluation may leave out.
-  std::int64_t num_allowed() const { return most_ - std::ssize(known_); }
+  // What is left of --skip-bad: training takes it once, at its start; each evaluation takes it anew.
+  std::int64_t num_allowed() const { return std::max<std::int64_t>(most_ - std::ssize(known_), 0); }
 
   std::int64_t count() const { return std::ssize(all()); }
+  bool is_too_much() const;
+  void check() const;
   void print(Accelerator& accelerator) const;
 
  private:

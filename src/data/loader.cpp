@@ -101,10 +101,11 @@ void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int6
     if (std::ranges::count(skipped, sample.index, &BadSample::index) > 0) continue;  // in an earlier epoch
     if (std::cmp_equal(skipped.size(), allowed)) {
       fail(ErrorKind::Data,
-           str(sentence_of(sample),
-               allowed == 0 ? "" : str("; ", allowed, " samples were skipped before, the maximum of --skip-bad")),
+           str(sentence_of(sample), allowed == 0 ? ""
+                                                 : str("; ", allowed, allowed == 1 ? " sample was" : " samples were",
+                                                       " skipped before, as many as may be")),
            str(sample.hint.empty() ? "repair or remove it" : sample.hint,
-               ", or leave out up to N such samples with --skip-bad N"));
+               ", or skip up to N such samples with --skip-bad N"));
     }
     skipped.push_back(std::move(sample));
   }

@@ -105,7 +105,7 @@ Speed Meter::add(std::int64_t tokens, double seconds) {
     has_warned_ = true;
     speed.warning = str("mfu would be ", fixed(*speed.mfu * 100, 0), "%: the model ran ", tflops_text(flops), " on ",
                         counted(num_devices_, "device"), ", and the peak is ", peak_->text(),
-                        "; the FLOPs or the number of tokens or samples of a step, or the peak, is wrong (--peak-tflops sets it)");
+                        "; the FLOPs, the tokens or samples of a step, or the peak is wrong (--peak-tflops sets it)");
   }
   return speed;
 }

@@ -151,7 +151,7 @@ std::span<const LossTerm> Step::terms_of_group(const Loss& loss, std::size_t gro
 
 // Before the first backward pass: one for all groups whose total counts are known already, one for each other group.
 void Step::plan_passes(const Loss& loss) {
-  if (groups_.size() > 1 && !batches_.front().counts.empty()) known_ = losses_.known_total(batches_);
+  if (groups_.size() > 1) known_ = losses_.known_total(batches_);
   double reference = 0;  // the first of these counts
   Pass together;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -161,9 +161,9 @@ void Step::plan_passes(const Loss& loss) {
       passes_.push_back({{.group = g}});
       continue;
     }
-    const double divisor = std::max(known->count, term.min_count);
-    if (reference == 0) reference = divisor;
-    together.push_back({.group = g, .factor = divisor > 0 ? reference / divisor : 0});
+    known->count = std::max(known->count, term.min_count);
+    if (reference == 0) reference = known->count;
+    together.push_back({.group = g, .factor = known->count > 0 ? reference / known->count : 0});
   }
   if (!together.empty()) passes_.insert(passes_.begin(), std::move(together));
 }
@@ -274,7 +274,7 @@ std::vector<double> Step::group_factors(const Tally& total) const {
   return factors;
 }
 
-// The same for each pass: its groups are divided by one count already, relative to each other.
+// The same for each pass, whose groups are already scaled to the count of the first of them.
 std::vector<double> Step::pass_factors(const Tally& total) const {
   check_known(total);
   const std::vector<double> by_group = group_factors(total);
@@ -291,7 +291,7 @@ void Step::check_known(const Tally& total) const {
     const std::string name = losses_.name_of(term);
     const auto known = std::ranges::find(known_, name, &KnownCount::term);
     constexpr double kRounding = 1e-6;
-    const double count = total.terms[term].count;
+    const double count = total.terms[term].divisor();
     if (known == known_.end() || std::abs(known->count - count) <= kRounding * count) continue;
     fail(ErrorKind::Data,
          str("training: the loss term '", name, "' of step ", options_.step + 1, " has a count of ", count,

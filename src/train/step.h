@@ -105,7 +105,7 @@ class Step {
   torch::Tensor overflow_;           // with a loss scale: 1 if a gradient was not finite then
   std::optional<ShardSum> shards_;   // in exact mode, or if micro-batches have terms with different counts
   std::vector<std::size_t> groups_;  // the first term of each group of terms that share a count
-  std::vector<KnownCount> known_;    // total counts, if the micro-batches know them and it saves passes
+  std::vector<KnownCount> known_;    // total counts that were known before the passes
   std::vector<Pass> passes_;         // over each micro-batch
   std::optional<NoSync> no_sync_;
   std::optional<Autocast> autocast_;

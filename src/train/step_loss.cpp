@@ -36,6 +36,8 @@ std::string layout_of(std::span<const KnownCount> counts) {
   return layout;
 }
 
+constexpr double kNoLayout = -1;
+
 double hash_of(const std::string& layout) { return 1 + static_cast<double>(crc32c(layout)); }
 
 Tally tally_of(std::span<const KnownCount> counts) {
@@ -110,16 +112,17 @@ void StepLoss::add(const Loss& given, const Loss& loss, std::span<const std::int
 
 std::vector<KnownCount> StepLoss::known_total(std::span<const BatchName> batches) const {
   const std::span<const KnownCount> first = batches.front().counts;
-  const auto is_like_first = [&](const BatchName& batch) { return layout_of(batch.counts) == layout_of(first); };
-  if (first.size() > kMostTerms || !std::ranges::all_of(batches, is_like_first)) {
-    fail_terms(" the known counts of terms differ between micro-batches");
-  }
+  const bool is_uniform = first.size() <= kMostTerms && std::ranges::all_of(batches, [&](const BatchName& batch) {
+                            return layout_of(batch.counts) == layout_of(first);
+                          });
   std::vector<Tally> tallies;
-  for (const BatchName& batch : batches) tallies.push_back(tally_of(batch.counts));
+  for (const BatchName& batch : batches) tallies.push_back(is_uniform ? tally_of(batch.counts) : Tally());
   Tally mine = sum_of(tallies);
-  mine.layout = hash_of(layout_of(first));
+  mine.num_batches = static_cast<double>(batches.size());
+  mine.layout = is_uniform ? hash_of(layout_of(first)) : kNoLayout;
   const std::vector<Tally> ranks = gather(mine);
   check(ranks);
+  if (!is_uniform) fail_terms(" the known counts of terms differ between micro-batches");
   const Tally total = sum_of(ranks);
   std::vector<KnownCount> known(first.begin(), first.end());
   for (std::size_t i = 0; i < known.size(); ++i) known[i].count = total.terms.at(i).count;

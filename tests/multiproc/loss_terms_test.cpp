@@ -255,6 +255,30 @@ TEST(LossTerms, WithOtherCountsThanTheKnownOnesAreAnError) {
   EXPECT_EQ(one.net->weight.item<double>(), 0) << "no update";
 }
 
+TEST(LossTerms, WithOtherKnownCountsOnOneRankAreAnErrorOnBoth) {
+  struct Batch {
+    std::vector<KnownCount> counts;
+  };
+  for (const bool is_uniform : {true, false}) {
+    run_ranks(2, [&](const World& world) {
+      OneWeight one;
+      DistributedDataParallel model(one.net, one.comm);
+      Sgd optimizer(*one.net);
+      LossScaler scaler(Precision::Fp32, one.comm.device());
+      std::vector<Batch> batches(2);
+      if (world.rank == 0) batches[0].counts = {{"cls", 8}};
+      if (world.rank == 0 && is_uniform) batches[1].counts = {{"cls", 8}};
+      const auto loss = [&](const Batch&) {
+        const Tensor sum = model(torch::full({1, 1}, 2.0)).sum();
+        return Loss({{.name = "box", .sum = sum, .count = 4}, {.name = "cls", .sum = sum, .count = 8}});
+      };
+      const Error error = error_of([&] { train_step(model, optimizer, scaler, batches, loss, {}); });
+      EXPECT_EQ(error.kind(), ErrorKind::Data);
+      EXPECT_TRUE(says(error.message(), {"terms", "ranks"})) << error.message();
+    });
+  }
+}
+
 TEST(LossTerms, OfNothingAddNothing) {
   OneWeight one;
   const auto loss = [](const Tensor& sum) {

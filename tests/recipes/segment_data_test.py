@@ -180,6 +180,16 @@ class SkipBad(DataTest):
                     self.assertEqual(few.returncode, 8, few.stderr)
                     self.assertIn("--skip-bad", few.stderr)
 
+    def test_that_is_too_small_loses_no_step(self):
+        for number in range(2):
+            (self.voc / f"JPEGImages/train_{number}.jpg").write_bytes(b"no image")
+        words = ("train", "--data", self.voc, *FOUR, *SMALL, "--batch-size", 4, "--nproc", 2, "--name", "run")
+        few = self.segment(*words, "--epochs", 1, "--skip-bad", 1)
+        self.assertEqual(few.returncode, 8, few.stderr)
+        self.assertIn("--skip-bad 2", few.stderr)
+        self.assertTrue(list((self.folder / "runs/run/checkpoints").glob("step-*")), few.stderr)
+        self.assertGreater(self.result(*words, "--epochs", 2, "--skip-bad", 2, "--resume", "latest")["mean_iou"], 0)
+
     def test_of_evaluate_is_a_total_too(self):
         self.assertEqual(self.train("--name", "run").returncode, 0)
         (self.voc / "JPEGImages/valid_0.jpg").unlink()

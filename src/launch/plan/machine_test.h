@@ -24,7 +24,7 @@ class SampleMachine {
  public:
   explicit SampleMachine(std::vector<std::string> gpus = {}) {
     for (const char* script : {"train.py", "version12.py", "src/train_ddp.py"}) folder_.add(script);
-    for (const char* program : {"bin/python3", "bin/prog", "local"}) folder_.add(program, "", 0700);
+    for (const char* program : {"bin/python3", "bin/prog", "bin/tandem-prog", "local"}) folder_.add(program, "", 0700);
     variables["PATH"] = folder_.path() + "/bin";
     here.folder = folder_.path();
     here.gpus = std::move(gpus);

@@ -32,11 +32,11 @@ std::string interpreter(const ProgramOptions& options, const Lookup& variable) {
        "set --python FILE, or --no-python if the program is not a Python script");
 }
 
-// The other tools start scripts alone: of what is no file here, but a program there, they would say that it is missing.
-bool is_only_on_path(const std::string& program, const Surroundings& here) {
-  const bool is_name = !program.empty() && program.find('/') == std::string::npos && !program.ends_with(".py");
+// torchrun takes any name for a script. Of ours, such as tandem-segment, it would say that there is no such file.
+bool is_our_program(const std::string& program, const Surroundings& here) {
   std::error_code ignored;
-  return is_name && !fs::exists(here.folder / program, ignored) && is_on_path(program, here.variable);
+  return program.starts_with("tandem-") && program.find('/') == std::string::npos && !program.ends_with(".py") &&
+         !fs::exists(here.folder / program, ignored) && is_on_path(program, here.variable);
 }
 
 void check_script(const std::string& script, const Surroundings& here) {
@@ -100,7 +100,7 @@ ProgramCommand program_command(const ProgramOptions& options, Dialect dialect, c
   }
   const std::string& program = words.front();
   const bool module = options.module && !options.run_path;
-  const bool is_script = dialect == Dialect::Tandem ? program.ends_with(".py") : !is_only_on_path(program, here);
+  const bool is_script = dialect == Dialect::Tandem ? program.ends_with(".py") : !is_our_program(program, here);
   const bool python = module || options.run_path || (!options.no_python && is_script);
   ProgramCommand command;
   command.name = short_name(known_word(words), module);

@@ -33,12 +33,13 @@ TEST(Program, OfTheOtherToolsIsAScriptWhateverItsName) {
   }
 }
 
-TEST(Program, OfTheOtherToolsThatIsOnPathAndNoFileHereRunsAsItIs) {
+TEST(Program, OfOursRunsAsItIsAfterTheOtherToolsToo) {
   SampleMachine machine;
   for (const Dialect dialect : {Dialect::Torchrun, Dialect::Accelerate}) {
-    EXPECT_EQ(machine.plan({"prog", "a"}, dialect).command, (Args{"prog", "a"}));
+    EXPECT_EQ(machine.plan({"tandem-prog", "a"}, dialect).command, (Args{"tandem-prog", "a"}));
+    EXPECT_THROW(machine.plan({"prog", "a"}, dialect), Error) << "a script that is not there";
   }
-  EXPECT_EQ(machine.plan({"--use-env", "prog", "a"}, Dialect::Launch).command, (Args{"prog", "a"}));
+  EXPECT_EQ(machine.plan({"--use-env", "tandem-prog", "a"}, Dialect::Launch).command, (Args{"tandem-prog", "a"}));
 }
 
 TEST(Program, IsInterpretedByTheOneThatIsNamed) {
