@@ -97,6 +97,22 @@ void check_misfits(const std::vector<std::string>& texts, const ResnetOptions& t
        "use the weights of a plain ResNet-18, 34, 50, 101 or 152, which variants such as ResNeXt are not");
 }
 
+// Of a tensor of the trunk that is not taken.
+std::string misfit_text(const std::string& name, const Tensor& tensor, const Weights& own) {
+  const auto found = own.find(name_in_model(name));
+  if (found == own.end()) return str(name, " is not in it");
+  return str(name, " is ", c10::str(tensor.sizes()), " instead of ", c10::str(found->second.sizes()));
+}
+
+// What a model has and does not take.
+std::vector<std::string> missing_names(const Weights& own, const Weights& taken) {
+  std::vector<std::string> missing;
+  for (const auto& [name, tensor] : own) {
+    if (!taken.contains(name) && !name.ends_with(kCounter)) missing.push_back(name);
+  }
+  return missing;
+}
+
 }  // namespace
 
 PretrainedWeights pretrained_weights(const Deeplab& model, const Weights& tensors, std::string_view where) {
@@ -117,17 +133,14 @@ PretrainedWeights pretrained_weights(const Deeplab& model, const Weights& tensor
     if (fits) {
       result.weights[ours] = tensor;
     } else if (ours.starts_with(kTrunk)) {
-      misfits.push_back(found == own.end() ? str(name, " is not in it")
-                                           : str(name, " is ", c10::str(tensor.sizes()), " instead of ",
-                                                 c10::str(found->second.sizes())));
+      misfits.push_back(misfit_text(name, tensor, own));
     } else {
       result.left_out.push_back(name);
     }
   }
-  for (const auto& [name, tensor] : own) {
-    if (result.weights.contains(name) || name.ends_with(kCounter)) continue;
+  result.missing = missing_names(own, result.weights);
+  for (const std::string& name : result.missing) {
     if (name.starts_with(kTrunk)) misfits.push_back(str(name, " is missing"));
-    result.missing.push_back(name);
   }
   check_misfits(misfits, trunk, where);
   return result;

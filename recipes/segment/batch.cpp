@@ -34,7 +34,7 @@ Tensor moved(const Tensor& plane, torch::Device device) {
 SegmentBatch make_batch(std::vector<SegmentPlanes>&& samples, std::int64_t num_counted, bool pin) {
   const std::vector<SegmentPlanes> all = std::move(samples);
   const auto plane = [&](Image SegmentPlanes::*member, std::uint8_t padding) {
-    const Tensor stacked = stack_plane(all, member, pin);
+    Tensor stacked = stack_plane(all, member, pin);
     if (stacked.defined()) stacked.slice(0, num_counted).fill_(padding);
     return stacked;
   };

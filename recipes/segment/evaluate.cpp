@@ -101,7 +101,7 @@ std::string evaluate_model(Communicator& comm, const EvaluateCommandOptions& o) 
   const std::array sets = {&samples};
   const std::vector<BadSample> missing =
       leave_out_bad(sets, model.classes, check_of(comm.world()), o.loader.skip_bad,
-                    [&](std::vector<BadSample> found) { return gather_skipped(comm, found); });
+                    [&](const std::vector<BadSample>& found) { return gather_skipped(comm, found); });
   LoaderOptions loader = o.loader;
   loader.skip_bad -= std::ssize(missing);
   RowProgress progress(o.progress, comm.world());

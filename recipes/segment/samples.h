@@ -76,7 +76,7 @@ SegmentDataset load_valid(const DataOptions& options, const Classes& classes);
 // Leaves out the samples that cannot be used, and returns them. An Error if there are more than `most_bad`, or if no
 // others are left in a set. Data that is built in needs no check. `share` is called for each set on every rank, and
 // returns what any of them has found: all ranks leave out the same samples.
-using ShareBad = std::function<std::vector<BadSample>(std::vector<BadSample> found)>;
+using ShareBad = std::function<std::vector<BadSample>(const std::vector<BadSample>& found)>;
 std::vector<BadSample> leave_out_bad(std::span<SegmentDataset* const> sets, const Classes& classes,
                                      const SampleCheck& check, std::int64_t most_bad, const ShareBad& share);
 

@@ -161,7 +161,7 @@ TEST_F(SegmentFilesTest, ThatDoNotFitAreErrorsThatNameThem) {
 std::vector<BadSample> leave_out(SegmentSets& sets, bool reads, std::int64_t most_bad) {
   const std::array both = {&sets.train, &sets.valid};
   return leave_out_bad(both, sets.classes, {.reads = reads, .threads = 2}, most_bad,
-                       [](std::vector<BadSample> found) { return found; });
+                       [](const std::vector<BadSample>& found) { return found; });
 }
 
 // The second sample cannot be read where another rank runs.
@@ -169,9 +169,10 @@ TEST_F(SegmentFilesTest, ThatAnotherRankMissesAreLeftOutHereToo) {
   SegmentSets sets = load_sets(options());
   const std::int64_t size = sets.train.size();
   const std::array train = {&sets.train};
-  const auto share = [](std::vector<BadSample> found) {
-    found.push_back({.index = 1, .name = "JPEGImages/train_1.jpg", .reason = "no such file", .hint = "add it"});
-    return found;
+  const auto share = [](const std::vector<BadSample>& found) {
+    std::vector<BadSample> all = found;
+    all.push_back({.index = 1, .name = "JPEGImages/train_1.jpg", .reason = "no such file", .hint = "add it"});
+    return all;
   };
   EXPECT_EQ(error_of([&] { leave_out_bad(train, sets.classes, {}, 0, share); }).kind(), ErrorKind::Data);
   EXPECT_EQ(leave_out_bad(train, sets.classes, {}, 1, share).size(), 1U);

@@ -29,6 +29,29 @@ bool is_too_early(const EpochOptions& options, std::int64_t epoch, const Acceler
   return epoch < options.val_epoch && accelerator.completed_steps() < accelerator.num_steps();
 }
 
+// More than --skip-bad end the run after this step, so that it is saved.
+void add_trained(Accelerator& accelerator, LeftOut& left_out, const std::vector<BadSample>& skipped) {
+  left_out.add_trained(accelerator.comm(), skipped);
+  if (left_out.is_too_much()) accelerator.stop("too many samples cannot be used");
+}
+
+// `last` is the evaluation after the last step, if there was one.
+void end_run(Accelerator& accelerator, Segmenter& model, CheckedSets& data, const TrainOptions& options,
+             std::optional<Evaluation> last) {
+  const bool was_stopped = !last && accelerator.completed_steps() < accelerator.num_steps();
+  if (!last && !was_stopped && !data.left_out.is_too_much())
+    last = evaluate_and_show(accelerator, model, data, options);
+  data.left_out.print(accelerator);
+  if (was_stopped || data.left_out.is_too_much()) {
+    accelerator.end_training();
+    return data.left_out.check();
+  }
+  EventFields result = last->fields();
+  result.emplace_back("unusable", data.left_out.count());
+  accelerator.end_training(result, last->baselines(data.sets.classes),
+                           str(typed_program(own_program()), " evaluate --from ", typed_path(accelerator.folder())));
+}
+
 void train(Accelerator& accelerator, const TrainOptions& options) {
   CheckedSets data = load_data(accelerator, options);
   const Classes& classes = data.sets.classes;
@@ -55,28 +78,15 @@ void train(Accelerator& accelerator, const TrainOptions& options) {
     accelerator.backward(segment_loss(options.loss, output, targets, batch.counts, samples.num_counted));
     const bool is_due = optimization.step();
     if (!accelerator.sync_gradients()) continue;
-    if (loader.is_epoch_end()) {
-      data.left_out.add_trained(accelerator.comm(), loader.skipped());
-      if (data.left_out.is_too_much()) accelerator.stop("too many samples cannot be used");
-    }
+    if (loader.is_epoch_end()) add_trained(accelerator, data.left_out, loader.skipped());
     if (is_checkpoint_due(options.epochs, accelerator.completed_steps(), per_epoch)) accelerator.save_state();
     if (!is_due || is_too_early(options.epochs, loader.epoch(), accelerator)) continue;
     last = evaluate_and_show(accelerator, model, data, options);
     optimization.record(last->fields(), last->scores().mean_iou);
   }
-  data.left_out.add_trained(accelerator.comm(), loader.skipped());
-  const bool was_stopped = !optimization.is_evaluated() && accelerator.completed_steps() < accelerator.num_steps();
-  const bool needs_evaluation = !optimization.is_evaluated() && !was_stopped && !data.left_out.is_too_much();
-  if (needs_evaluation) last = evaluate_and_show(accelerator, model, data, options);
-  data.left_out.print(accelerator);
-  if (was_stopped || data.left_out.is_too_much()) {
-    accelerator.end_training();
-    return data.left_out.check();
-  }
-  EventFields result = last->fields();
-  result.emplace_back("unusable", data.left_out.count());
-  accelerator.end_training(result, last->baselines(classes),
-                           str(typed_program(own_program()), " evaluate --from ", typed_path(accelerator.folder())));
+  add_trained(accelerator, data.left_out, loader.skipped());
+  if (!optimization.is_evaluated()) last.reset();
+  end_run(accelerator, model, data, options, std::move(last));
 }
 
 // Takes the guide's flags too.

@@ -95,7 +95,7 @@ CheckedSets load_data(Accelerator& accelerator, const TrainOptions& options) {
   const std::array both = {&sets.train, &sets.valid};
   const std::vector<BadSample> bad =
       leave_out_bad(both, sets.classes, check_of(accelerator.world(), options.data.verify), options.loader.skip_bad,
-                    [&](std::vector<BadSample> found) { return gather_skipped(accelerator.comm(), found); });
+                    [&](const std::vector<BadSample>& found) { return gather_skipped(accelerator.comm(), found); });
   if (options.data.verify) {
     accelerator.print(str("verified   ", counted(num_samples, "sample"), " read, ", bad.size(), " unusable"));
   }

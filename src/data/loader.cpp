@@ -95,18 +95,24 @@ void check_sizes(std::int64_t dataset_size, std::int64_t num_samples) {
   }
 }
 
+namespace {
+
+[[noreturn]] void fail_skipping(const BadSample& sample, std::int64_t allowed) {
+  const std::string before = allowed == 0 ? ""
+                                          : str("; ", allowed, allowed == 1 ? " sample was" : " samples were",
+                                                " skipped before, as many as may be");
+  fail(ErrorKind::Data, str(sentence_of(sample), before),
+       str(sample.hint.empty() ? "repair or remove it" : sample.hint,
+           ", or skip up to N such samples with --skip-bad N"));
+}
+
+}  // namespace
+
 void skip(std::vector<BadSample>& skipped, std::vector<BadSample> bad, std::int64_t allowed, bool has_good) {
   const std::string last = bad.empty() ? "" : sentence_of(bad.back());
   for (BadSample& sample : bad) {
     if (std::ranges::count(skipped, sample.index, &BadSample::index) > 0) continue;  // in an earlier epoch
-    if (std::cmp_equal(skipped.size(), allowed)) {
-      fail(ErrorKind::Data,
-           str(sentence_of(sample), allowed == 0 ? ""
-                                                 : str("; ", allowed, allowed == 1 ? " sample was" : " samples were",
-                                                       " skipped before, as many as may be")),
-           str(sample.hint.empty() ? "repair or remove it" : sample.hint,
-               ", or skip up to N such samples with --skip-bad N"));
-    }
+    if (std::cmp_equal(skipped.size(), allowed)) fail_skipping(sample, allowed);
     skipped.push_back(std::move(sample));
   }
   if (!has_good) {
